@@ -1,0 +1,50 @@
+# The two commands that matter: `make demo` and `make test`. Each sets up what it needs in .venv first.
+
+# An interpreter of 3.11 to 3.13 that can make virtual environments; override with PYTHON=...
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+  && { echo $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+SEEDS ?= 2000
+
+.PHONY: help setup demo test lint soak bench lock clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with venv was found. Install one (Debian: apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@echo "Setting up $(VENV) ($$($(PYTHON) --version)), about a minute the first time ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## start gateway, worker and an embedded nats-server; Ctrl-C stops it
+	@$(BIN)/pyoco-runtime --role all --log-format text
+
+test: setup  ## every test, with a sample of the simulation's seeds
+	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+
+lint: setup  ## ruff, mypy, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+soak: setup  ## what takes longer: every interpreter on this machine, many more seeds
+	@SEEDS=$(SEEDS) sh tools/soak
+
+bench: setup  ## the figures of benchmarks/
+	@$(BIN)/python benchmarks/core.py
+
+lock: setup  ## resolve the ranges of pyproject.toml anew into requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --group dev --group bench --extra testing pyproject.toml --output-file requirements.lock
+
+clean:  ## remove the environments; the embedded server's store in .pyoco stays
+	@rm -rf .venv .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

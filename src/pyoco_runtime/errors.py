@@ -1,0 +1,123 @@
+"""The whole error tree. Every error that a user can meet carries its ERR id and says what to do next."""
+
+from __future__ import annotations
+
+
+class PyocoError(Exception):
+    """The root of every error that pyoco-runtime raises on purpose."""
+
+    number: int | None = None
+    """The number that the ERR and the MSG id share; None for errors that never leave the process."""
+
+    @property
+    def err_id(self) -> str | None:
+        """The id that HTTP answers, logs and dead letters carry."""
+        return None if self.number is None else f"ERR-PYOCO-{self.number:04d}"
+
+    @property
+    def msg_id(self) -> str | None:
+        """The id of the text in the message catalogue."""
+        return None if self.number is None else f"MSG-PYOCO-{self.number:04d}"
+
+
+# -- what the person at the keyboard can mend -------------------------------------------------------------------------
+
+
+class UserError(PyocoError):
+    """Something the user can fix: the program says what and exits with 1."""
+
+    number = 18
+
+
+class InvalidSetting(UserError):
+    """A setting that does not parse or is out of range; names the setting, its source and what would be right."""
+
+    number = 25
+
+
+class InvalidLayout(UserError):
+    """A supervisor.toml that cannot be started; names file, place, what was found and what would be right."""
+
+    number = 26
+
+
+class AddressInUse(UserError):
+    """A port that we were told to listen on belongs to somebody else."""
+
+    number = 27
+
+
+class StoreLocked(UserError):
+    """The embedded server's store directory is in use by another process."""
+
+    number = 28
+
+
+# -- the broker -------------------------------------------------------------------------------------------------------
+
+
+class NatsUnavailable(PyocoError):
+    """NATS cannot be reached just now; whoever asked may ask again later."""
+
+    number = 3
+
+
+class LinkClosed(NatsUnavailable):
+    """The connection ended for good; the link actor crashes with it and its supervisor starts a new one."""
+
+
+class NatsServerDied(PyocoError):
+    """The embedded nats-server ended without being asked to."""
+
+    number = 29
+
+
+# -- the house --------------------------------------------------------------------------------------------------------
+
+
+class ActorError(PyocoError):
+    """An error of the actor runtime itself."""
+
+
+class InvalidSpec(ActorError):
+    """A supervisor specification that cannot be started, found before anything starts."""
+
+
+class StartTimeout(ActorError):
+    """A child did not say that it is ready within its start time."""
+
+    number = 30
+
+
+class RestartIntensityExceeded(ActorError):
+    """A supervisor gave up: too many restarts within its window."""
+
+    number = 31
+
+
+class ChildStuck(ActorError):
+    """A child was cancelled and did not end within the kill time."""
+
+    number = 32
+
+
+class CancelledByStranger(ActorError):
+    """Code outside of the supervisor cancelled an actor's task; counts as a crash of that actor."""
+
+
+class NoSuchActor(ActorError):
+    """No actor has that path; the message lists those that there are."""
+
+    number = 33
+
+
+class NotRunning(ActorError):
+    """The supervisor is down or going down and takes no new children."""
+
+
+class DuplicateChild(ActorError):
+    """A live child has that name already."""
+
+
+class ChannelClosed(ActorError):
+    """The tree has closed the channel; nothing will come any more."""
