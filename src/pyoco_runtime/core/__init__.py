@@ -17,6 +17,7 @@ from pyoco_runtime.core.events import (
 )
 from pyoco_runtime.core.machine import World
 from pyoco_runtime.core.plan import Phase
+from pyoco_runtime.core.program import run_program
 from pyoco_runtime.core.spec import (
     ActorSpec,
     Backoff,
@@ -58,4 +59,5 @@ __all__ = [
     "SupervisorSpec",
     "World",
     "current_path",
+    "run_program",
 ]

@@ -16,6 +16,7 @@ class Child:
 
     __slots__ = (
         "delay_sec",
+        "dismissed",
         "due",
         "last_crash",
         "life",
@@ -37,6 +38,7 @@ class Child:
         self.since = now
         self.due = False
         self.recycle = False
+        self.dismissed = False
         self.delay_sec = 0.0
         self.streak = 0
         self.lives = 0

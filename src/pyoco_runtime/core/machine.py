@@ -228,7 +228,10 @@ class Machine:
             child = self._children[index]
             if child is failed or child.due:
                 continue
-            self._publish(events.Restarting(child.path, self.world.clock(), delay_sec, failed.path))
+            # as in OTP a group restart ends a temporary child for good; one that never ran is started all the same
+            child.dismissed = child.spec.restart is Restart.TEMPORARY and child.lives > 0
+            if not child.dismissed:
+                self._publish(events.Restarting(child.path, self.world.clock(), delay_sec, failed.path))
             if child.alive:
                 child.recycle = True
             else:
@@ -237,8 +240,8 @@ class Machine:
     def _due_again(self, child: Child) -> None:
         child.recycle = False
         child.streak = 0
-        # as in OTP a group restart does not bring a temporary child back; one that never ran is started all the same
-        if child.spec.restart is Restart.TEMPORARY and child.lives > 0 and child.spec.name not in self._dynamic:
+        if child.dismissed:
+            child.dismissed = False
             child.enter(Phase.DONE, self.world.clock())
             return
         child.enter(Phase.DOWN, self.world.clock())

@@ -47,12 +47,20 @@ class Supervisor:
 
     async def restart(self, path: str) -> None:
         """Stop and start the one child with that path; returns when it is up again. Raises NoSuchActor, NotRunning."""
-        machine, child = self._find(path)
-        machine.recycle(child)
+        child = self._recycle(path)
         settled = None
         while settled is not child.settled:  # it may crash again while it comes up
             settled = child.settled
             await settled.wait()
+
+    def request_restart(self, path: str) -> None:
+        """Begin what `restart` does, and return at once. Raises NoSuchActor, NotRunning."""
+        self._recycle(path)
+
+    def _recycle(self, path: str) -> Child:
+        machine, child = self._find(path)
+        machine.recycle(child)
+        return child
 
     def status(self) -> ActorStatus:
         """The whole tree at this moment."""

@@ -1,0 +1,1 @@
+"""One actor a file; they talk through channels and never import each other."""

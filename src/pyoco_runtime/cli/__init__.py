@@ -1,0 +1,1 @@
+"""The commands that people type, one file each."""

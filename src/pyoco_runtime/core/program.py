@@ -1,0 +1,41 @@
+"""A tree as a whole program: signals stop it, first by asking, then now."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskStatus
+
+from pyoco_runtime.core.supervisor import Supervisor
+from pyoco_runtime.errors import ActorError, NotRunning
+
+
+async def run_program(tree: Supervisor, on_up: Callable[[], None]) -> signal.Signals | None:
+    """Run the tree until SIGINT or SIGTERM has it stop in order; a second signal stops it now.
+
+    Returns the first signal. Raises the tree's failure when it gives up.
+    """
+    received: list[signal.Signals] = []
+    failure: ActorError | None = None
+
+    async def obey(*, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                received.append(number)
+                tree.stop(now=len(received) > 1)
+
+    async with anyio.create_task_group() as group:
+        await group.start(obey)
+        try:
+            async with tree:
+                on_up()
+                await anyio.sleep_forever()
+        except ActorError as error:
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None and not (received and isinstance(failure, NotRunning)):
+        raise failure
+    return received[0] if received else None

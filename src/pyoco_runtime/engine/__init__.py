@@ -1,0 +1,1 @@
+"""Flows and their execution. The only importer of pyoco."""

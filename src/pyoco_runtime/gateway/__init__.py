@@ -1,0 +1,1 @@
+"""HTTP: the only room that knows Quart and Hypercorn."""

@@ -1,0 +1,95 @@
+"""The other side of the console: asks every process on this NATS for its tree."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import anyio
+import nats.errors
+from nats.aio.client import Client
+
+from pyoco_runtime.errors import NatsUnavailable, NoSuchActor
+from pyoco_runtime.jetstream.console import CHANGED, TREE, restart_subject
+from pyoco_runtime.jetstream.translate import describe, translating
+from pyoco_runtime.model.house import ProcessReport, answer_from, report_from
+
+CONNECT_SEC = 3.0
+
+
+class House:
+    """All processes of ours on one NATS."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.changed = anyio.Event()
+        """Set whenever a process says that its tree has changed; renew it after a look."""
+
+    async def reports(self, *, expected: int = 0, quiet_sec: float = 0.3) -> list[ProcessReport]:
+        """The trees of all processes that answer: waits until nobody new has answered for `quiet_sec`.
+
+        `expected` answers end the wait early. Raises NatsUnavailable.
+        """
+        found: dict[str, ProcessReport] = {}
+        inbox = self._client.new_inbox()
+        with translating():
+            answers = await self._client.subscribe(inbox)
+            await self._client.publish(TREE, reply=inbox)
+        try:
+            while not expected or len(found) < expected:
+                try:
+                    message = await answers.next_msg(timeout=quiet_sec)
+                except nats.errors.TimeoutError:
+                    break
+                if message.data:  # an empty one says that there are no responders
+                    report = report_from(message.data)
+                    found[report.process] = report
+        finally:
+            await answers.unsubscribe()
+        return sorted(found.values(), key=lambda r: r.process)
+
+    async def restart(self, process: str, actor: str) -> str:
+        """Have one process restart one actor; returns the actor's path. Raises NoSuchActor, NatsUnavailable."""
+        with translating():
+            message = await self._client.request(restart_subject(process), actor.encode(), timeout=5)
+        answer = answer_from(message.data)
+        if answer.path is None:
+            raise NoSuchActor(answer.problem or "refused without a reason")
+        return answer.path
+
+    async def watch(self) -> None:
+        """From now on set `changed` on every change. Raises NatsUnavailable."""
+
+        async def on_change(message: object) -> None:
+            self.changed.set()
+
+        with translating():
+            await self._client.subscribe(CHANGED, cb=on_change)
+
+
+@asynccontextmanager
+async def house(urls: tuple[str, ...]) -> AsyncIterator[House]:
+    """Connect to NATS as a guest that only looks. Raises NatsUnavailable with the reason."""
+    client = Client()
+    reasons: list[str] = []
+
+    async def on_error(error: Exception) -> None:
+        reasons.append(describe(error))
+
+    try:
+        with translating(), anyio.fail_after(CONNECT_SEC):
+            await client.connect(
+                servers=list(urls),
+                name=f"pyoco-house-{uuid4().hex[:8]}",
+                connect_timeout=2,
+                allow_reconnect=False,
+                error_cb=on_error,
+            )
+    except NatsUnavailable as error:
+        raise NatsUnavailable(reasons[-1] if reasons else str(error)) from error
+    try:
+        yield House(client)
+    finally:
+        with anyio.move_on_after(1, shield=True):
+            await client.close()

@@ -1,0 +1,1 @@
+"""Pure values of the contract and pure functions over them."""

@@ -1,0 +1,188 @@
+"""Settings -> the tree. The only place where everything is wired; reading it tells the whole system."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TypeVar
+
+from attrs import frozen
+
+from pyoco_runtime.actors.console import Console
+from pyoco_runtime.actors.link import Link
+from pyoco_runtime.actors.nats import Nats
+from pyoco_runtime.core import Actor, ActorSpec, ChildSpec, SupervisorSpec, World
+from pyoco_runtime.desk import Desk
+from pyoco_runtime.gateway.app import create_app, create_probe_app
+from pyoco_runtime.gateway.http import Http
+from pyoco_runtime.gateway.listener import Listener
+from pyoco_runtime.jetstream.console import NatsConsoleHost
+from pyoco_runtime.jetstream.link import NatsLink
+from pyoco_runtime.jetstream.resources import Names
+from pyoco_runtime.layout import ActorLayout, Known, SupervisorLayout
+from pyoco_runtime.nats_server import NatsServer, ServerConfig, check_free
+from pyoco_runtime.settings import Loaded, Role, Settings
+
+T = TypeVar("T")
+VERSION = version("pyoco-runtime")
+DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
+
+KNOWN = Known(
+    actors=frozenset({"nats", "link", "http", "probe", "console"}),
+    supervisors=frozenset({"runtime", "gateway", "worker"}),
+)
+"""Every name that supervisor.toml may use."""
+
+
+def members(settings: Settings) -> frozenset[str]:
+    """The children of the layout that this role runs."""
+    match settings.role:
+        case Role.GATEWAY:
+            return frozenset({"link", "gateway", "http", "console"})
+        case Role.WORKER:
+            return frozenset({"link", "worker", "probe", "console"})
+        case Role.ALL:
+            embedded = {"nats"} if settings.nats_url is None else set[str]()
+            return frozenset({"link", "gateway", "http", "worker", "console"} | embedded)
+
+
+@frozen
+class Tree:
+    """A tree that is ready to start: every socket is bound, every setting is checked."""
+
+    spec: SupervisorSpec
+    world: World
+    desk: Desk
+    process: str
+    http: Listener | None
+    probe: Listener | None
+    nats: NatsServer | None
+    nats_urls: Callable[[], tuple[str, ...]]
+
+    def close(self) -> None:
+        """Close the sockets; for when the tree has ended."""
+        for listener in (self.http, self.probe):
+            if listener is not None:
+                listener.close()
+
+
+def plant(loaded: Loaded) -> Tree:
+    """Bind the sockets and wire the actors. Raises UserError; starts nothing."""
+    settings, present = loaded.settings, members(loaded.settings)
+    server = _server(settings) if "nats" in present else None
+    urls = _urls(settings, server)
+    process = settings.process_name or process_name(settings.role)
+    world = World()
+    link = NatsLink(urls, f"pyoco-runtime {process}", _names(settings))
+    desk = Desk(process, settings.role, VERSION, link)
+    http = Listener(settings.host, settings.port, option="--port") if "http" in present else None
+    probe = (
+        Listener(settings.probe_host, settings.probe_port, option="PYOCO_PROBE_PORT") if "probe" in present else None
+    )
+    host = NatsConsoleHost(link, process, VERSION)
+    makers: dict[str, Callable[[ActorLayout], Callable[[], Actor]]] = {
+        "nats": lambda layout: lambda: Nats(_there(server)),
+        "link": lambda layout: lambda: Link(link),
+        "http": lambda layout: lambda: Http(create_app(desk), _there(http), _grace(layout)),
+        "probe": lambda layout: lambda: Http(create_probe_app(desk), _there(probe), _grace(layout)),
+        "console": lambda layout: lambda: Console(desk, host, link, world.feed),
+    }
+    spec = _supervisor(loaded.layout.root, present, makers)
+    return Tree(spec, world, desk, process, http, probe, server, urls)
+
+
+def outline(layout: SupervisorLayout, present: frozenset[str]) -> SupervisorLayout:
+    """The layout as this role runs it."""
+    kept = tuple(
+        outline(child, present) if isinstance(child, SupervisorLayout) else child
+        for child in layout.children
+        if child.name in present
+    )
+    return SupervisorLayout(
+        name=layout.name,
+        children=kept,
+        strategy=layout.strategy,
+        intensity=layout.intensity,
+        restart=layout.restart,
+        backoff=layout.backoff,
+        kill_sec=layout.kill_sec,
+    )
+
+
+def process_name(role: Role) -> str:
+    """A name for this process that is one NATS token and unique on this NATS."""
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname()) or "host"
+    return f"{role}-{host}-{os.getpid()}"
+
+
+def _supervisor(
+    layout: SupervisorLayout,
+    present: frozenset[str],
+    makers: dict[str, Callable[[ActorLayout], Callable[[], Actor]]],
+) -> SupervisorSpec:
+    def child(of: ActorLayout | SupervisorLayout) -> ChildSpec:
+        if isinstance(of, SupervisorLayout):
+            return _supervisor(of, present, makers)
+        return ActorSpec(
+            of.name,
+            makers[of.name](of),
+            restart=of.restart,
+            backoff=of.backoff,
+            start_timeout_sec=of.start_timeout_sec,
+            shutdown_sec=of.shutdown_sec,
+        )
+
+    pruned = outline(layout, present)
+    return SupervisorSpec(
+        pruned.name,
+        tuple(child(c) for c in pruned.children),
+        strategy=pruned.strategy,
+        intensity=pruned.intensity,
+        restart=pruned.restart,
+        backoff=pruned.backoff,
+        kill_sec=pruned.kill_sec,
+    )
+
+
+def _server(settings: Settings) -> NatsServer:
+    config = ServerConfig(settings.nats_store_dir, settings.nats_listen_host, settings.nats_client_port)
+    check_free(config)
+    return NatsServer(config)
+
+
+def _urls(settings: Settings, server: NatsServer | None) -> Callable[[], tuple[str, ...]]:
+    if server is not None:
+        return lambda: (server.address,) if server.address else ()
+    given = settings.nats_url or (DEFAULT_NATS_URL,)
+    return lambda: given
+
+
+def _grace(layout: ActorLayout) -> float:
+    """Most of the shutdown time: what is left is for cancelling the slow ones."""
+    return layout.shutdown_sec * 0.8
+
+
+def _names(settings: Settings) -> Names:
+    return Names(
+        work_subject_prefix=settings.work_subject_prefix,
+        dlq_stream=settings.dlq_stream,
+        dlq_subject_prefix=settings.dlq_subject_prefix,
+        dlq_max_age_sec=settings.dlq_max_age_sec,
+        dlq_max_msgs=settings.dlq_max_msgs,
+        dlq_max_bytes=settings.dlq_max_bytes,
+        runs_bucket=settings.runs_kv_bucket,
+        workers_bucket=settings.workers_kv_bucket,
+        workers_ttl_sec=settings.workers_kv_ttl_sec,
+        auth_bucket=settings.auth_kv_bucket,
+        wheels_bucket=settings.wheel_object_store_bucket,
+        wheel_history_bucket=settings.wheel_history_kv_bucket,
+        wheel_history_ttl_sec=settings.wheel_history_ttl_sec,
+    )
+
+
+def _there(thing: T | None) -> T:
+    assert thing is not None  # members() and plant() agree on who is there
+    return thing
