@@ -19,11 +19,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import anyio
-import psutil
+import psutil  # type: ignore[import-untyped]  # its stubs are not in the lock
 from attrs import frozen
 
 from pyoco_runtime.core import (
@@ -324,7 +325,7 @@ def processes(main: psutil.Process) -> dict[str, list[psutil.Process]]:
 
 def cpu_seconds(group: list[psutil.Process]) -> float:
     """User and system time that these processes have used so far."""
-    return sum(times.user + times.system for times in (each.cpu_times() for each in group))
+    return float(sum(times.user + times.system for times in (each.cpu_times() for each in group)))
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
@@ -335,7 +336,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and 3 s of idling instead of 30")
     load = Load(4, 20_000, 3.0) if parser.parse_args().quick else Load(11, 100_000, 30.0)
-    print(f"Python {sys.version.split()[0]}, anyio {anyio_version()}, {os.cpu_count()} cores")
+    print(f"Python {sys.version.split()[0]}, anyio {version('anyio')}, {os.cpu_count()} cores")
     missed = 0
     for figures in (channel_figures, children_figures, program_figures):
         for figure in figures(load):
@@ -343,13 +344,6 @@ def main() -> int:
             print(f"{figure.name:<44} {figure.value:<44} {figure.bar:<8} {verdict}".rstrip(), flush=True)
             missed += figure.good is False
     return 1 if missed else 0
-
-
-def anyio_version() -> str:
-    """The version of anyio that is measured."""
-    from importlib.metadata import version
-
-    return version("anyio")
 
 
 if __name__ == "__main__":

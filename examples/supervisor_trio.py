@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import trio
+import trio  # noqa: TID251 - this example is about trio hosts
 
 from pyoco_runtime.core import (
     ActorSpec,

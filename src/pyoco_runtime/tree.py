@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import TypeVar
@@ -16,6 +17,7 @@ from pyoco_runtime.actors.link import Link
 from pyoco_runtime.actors.nats import Nats
 from pyoco_runtime.core import Actor, ActorSpec, ChildSpec, SupervisorSpec, World
 from pyoco_runtime.desk import Desk
+from pyoco_runtime.errors import AddressInUse, StoreLocked
 from pyoco_runtime.gateway.app import create_app, create_probe_app
 from pyoco_runtime.gateway.http import Http
 from pyoco_runtime.gateway.listener import Listener
@@ -28,6 +30,7 @@ from pyoco_runtime.settings import Loaded, Role, Settings
 
 T = TypeVar("T")
 VERSION = version("pyoco-runtime")
+ORPHAN_SEC = 2.0  # the server of a runtime that was killed just now takes a moment to end
 DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 
 KNOWN = Known(
@@ -149,8 +152,15 @@ def _supervisor(
 
 def _server(settings: Settings) -> NatsServer:
     config = ServerConfig(settings.nats_store_dir, settings.nats_listen_host, settings.nats_client_port)
-    check_free(config)
-    return NatsServer(config)
+    deadline = time.monotonic() + ORPHAN_SEC
+    while True:
+        try:
+            check_free(config)
+            return NatsServer(config)
+        except (AddressInUse, StoreLocked):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _urls(settings: Settings, server: NatsServer | None) -> Callable[[], tuple[str, ...]]:

@@ -111,6 +111,7 @@ async def noise(site: Site) -> AsyncIterator[bytes]:
     try:
         while True:
             yield b"x" * 1_000_000
+            await checkpoint()  # Hypercorn's send does not suspend once the client is gone: this is where it ends
     finally:
         site.left.set()
 
@@ -187,12 +188,11 @@ def test_a_connection_accepted_just_before_the_stop_gets_its_answer(run: Run) ->
     """Its first request may be on the way."""
 
     async def main() -> None:
-        async with serving() as site:
-            async with await site.connect() as stream:
-                site.tree.stop()
-                await site.closing.wait()
-                await stream.send(GET_HEALTH)
-                assert b'{"status":"ok"}' in await rest_of(stream)
+        async with serving() as site, await site.connect() as stream:
+            site.tree.stop()
+            await site.closing.wait()
+            await stream.send(GET_HEALTH)
+            assert b'{"status":"ok"}' in await rest_of(stream)
 
     run(main)
 
@@ -249,15 +249,14 @@ def test_what_outlives_the_grace_time_is_cut(run: Run, sent: bytes, now: bool) -
     """Whatever the client does, its handler is cancelled, and the connection is closed."""
 
     async def main() -> None:
-        async with serving(grace_sec=0.05) as site:
-            async with await site.connect() as stream:
-                await stream.send(sent)
-                await site.entered.wait()
-                if sent.startswith(b"GET /flood"):
-                    await anyio.wait_all_tasks_blocked()  # the handler waits for a client that does not read
-                site.tree.stop(now=now)
-                await site.left.wait()
-                assert b"done" not in await rest_of(stream)
+        async with serving(grace_sec=0.05) as site, await site.connect() as stream:
+            await stream.send(sent)
+            await site.entered.wait()
+            if sent.startswith(b"GET /flood"):
+                await anyio.wait_all_tasks_blocked()  # the handler waits for a client that does not read
+            site.tree.stop(now=now)
+            await site.left.wait()
+            assert b"done" not in await rest_of(stream)
 
     run(main)
 
@@ -341,13 +340,12 @@ def test_a_cancel_at_any_moment_leaves_nothing_behind(run: Run) -> None:
     async def main() -> None:
         for turns in range(40):
             with anyio.CancelScope() as scope:
-                async with serving() as site:
-                    async with await anyio.connect_tcp("127.0.0.1", site.listener.port) as stream:
-                        await stream.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
-                        for _ in range(turns):
-                            await checkpoint()
-                        scope.cancel()
+                async with serving() as site, await anyio.connect_tcp("127.0.0.1", site.listener.port) as stream:
+                    await stream.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
+                    for _ in range(turns):
                         await checkpoint()
+                    scope.cancel()
+                    await checkpoint()
             assert site.entered.is_set() == site.left.is_set()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -149,6 +150,46 @@ def test_a_port_that_is_taken_is_an_error_that_says_what_to_do(tmp_path: Path) -
     assert second.returncode == 1
     assert "ERR-PYOCO-0027" in second.stderr
     assert "--port" in second.stderr
+
+
+def test_a_tree_that_gives_up_exits_with_1_and_says_why(tmp_path: Path) -> None:
+    """Too many restarts end the process, so that systemd or Kubernetes takes over."""
+    (tmp_path / "supervisor.toml").write_text("[supervisors.runtime]\nmax_restarts = 1\nwithin_sec = 600.0\n")
+    with program(tmp_path, **FREE) as started:
+        started.until("connected to NATS")
+        os.kill(_only_child(started.process.pid), signal.SIGKILL)
+        started.until("connection to NATS restored")
+        os.kill(_only_child(started.process.pid), signal.SIGKILL)
+        stderr = started.process.stderr
+        assert stderr is not None
+        assert started.process.wait(timeout=60) == 1
+        told = stderr.read()
+    assert "ERR-PYOCO-0031" in told
+    assert "runtime/nats" in told
+
+
+def test_killed_with_9_it_starts_again_at_once(tmp_path: Path) -> None:
+    """The embedded server dies with its parent; the next start finds port and store free and the data there."""
+    with program(tmp_path, **FREE) as first:
+        first.until("connected to NATS")
+        port = nats_url_of(first).rpartition(":")[2]
+        first.process.kill()
+        first.process.wait()
+        with program(tmp_path, **{**FREE, "PYOCO_NATS_CLIENT_PORT": port}) as second:
+            second.until("connected to NATS")
+            assert not any("made what was missing" in line["message"] for line in second.lines)
+
+
+def test_a_second_signal_stops_it_now(tmp_path: Path) -> None:
+    """A request that would hold up the drain does not hold up the second Ctrl-C."""
+    (tmp_path / "supervisor.toml").write_text("[actors.http]\nshutdown_sec = 600.0\n")
+    with program(tmp_path, **FREE) as started:
+        host, _, port = started.url().removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as held:
+            held.sendall(b"POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhal")
+            started.until("connected to NATS")
+            started.process.send_signal(signal.SIGTERM)
+            assert started.stop(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from tests.sim.simulation import simulate
 
 SEEDS = int(os.environ.get("PYOCO_SIM_SEEDS", "500"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 import anyio
 
 from pyoco_runtime.core import Context, Feed
 from pyoco_runtime.errors import NatsUnavailable
 from pyoco_runtime.ports import ConsoleHost, ConsoleService, Desk, Link
 
-RETRY_SEC = 1.0  # only when the link says up and the request fails all the same
+_log = logging.getLogger(__name__)
+
+RETRY_SEC = 0.2  # only when the link says up and the request fails all the same
 QUIET_SEC = 0.05  # a burst of events is one notice
 
 
@@ -49,4 +53,10 @@ class Console:
             await anyio.sleep(QUIET_SEC)
             self._wake = anyio.Event()
             if self._link.is_up:
-                await service.notify()
+                await self._notify(service)
+
+    async def _notify(self, service: ConsoleService) -> None:
+        try:
+            await service.notify()
+        except NatsUnavailable:
+            _log.debug("a notice was not sent: the connection is lost; the service comes back with it")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from typing import NoReturn
 
 import anyio
 from attrs import asdict
 from rich.console import Console as Terminal
 from rich.live import Live
+from rich.text import Text
 
 from pyoco_runtime.cli import house as view
 from pyoco_runtime.errors import NatsUnavailable, UserError
@@ -29,45 +32,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the trees once, or keep them current."""
     where = view.urls(args)
+    if args.watch:
+        return anyio.run(_watch, where, args.output == "json")
     try:
-        return anyio.run(_show, where, args.output == "json", args.watch)
+        return anyio.run(_show, where, args.output == "json")
     except NatsUnavailable as error:
         raise view.unreachable(where, error) from error
 
 
-async def _show(where: tuple[str, ...], as_json: bool, watch: bool) -> int:
+async def _show(where: tuple[str, ...], as_json: bool) -> int:
     async with house(where) as found:
-        if watch:
-            await _watch(found, as_json)
         reports = await found.reports()
-        if not reports and not as_json:
-            raise UserError(
-                "no process of pyoco-runtime answers on this NATS. Start one with: pyoco-runtime --role all"
-            )
-        _print(reports, as_json, Terminal())
+    if not reports and not as_json:
+        raise UserError("no process of pyoco-runtime answers on this NATS. Start one with: pyoco-runtime --role all")
+    _print(reports, as_json)
     return 0
 
 
-async def _watch(found: House, as_json: bool) -> None:
-    await found.watch()
-    terminal = Terminal()
-    with Live(console=terminal, auto_refresh=False, screen=terminal.is_terminal and not as_json) as live:
-        reports: list[ProcessReport] = []
-        while True:
-            found.changed = anyio.Event()
-            reports = await found.reports()
+async def _watch(where: tuple[str, ...], as_json: bool) -> int:
+    """Show the trees until Ctrl-C; a NATS that goes away is said and waited for."""
+    with Live(auto_refresh=False, screen=sys.stdout.isatty() and not as_json) as live:
+
+        def show(reports: list[ProcessReport]) -> None:
             if as_json:
-                _print(reports, as_json, terminal)
+                _print(reports, as_json)
             else:
                 live.update(view.table(reports), refresh=True)
-            with anyio.move_on_after(REFRESH_SEC):
-                await found.changed.wait()
+
+        while True:
+            try:
+                async with house(where) as found:
+                    await _follow(found, show)
+            except NatsUnavailable as error:
+                live.update(Text(str(view.unreachable(where, error)), style="yellow"), refresh=not as_json)
+            await anyio.sleep(1)
 
 
-def _print(reports: list[ProcessReport], as_json: bool, terminal: Terminal) -> None:
+async def _follow(found: House, show: Callable[[list[ProcessReport]], None]) -> NoReturn:
+    await found.watch()
+    while True:
+        found.changed = anyio.Event()
+        show(await found.reports())
+        with anyio.move_on_after(REFRESH_SEC):
+            await found.changed.wait()
+
+
+def _print(reports: list[ProcessReport], as_json: bool) -> None:
     if as_json:
         print(json.dumps([asdict(report) for report in reports]), flush=True)
         return
-    if not sys.stdout.isatty():
-        terminal = Terminal(width=200)
+    terminal = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     terminal.print(view.table(reports))

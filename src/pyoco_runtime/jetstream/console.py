@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
 from attrs import frozen
 from nats.aio.client import Client
-from nats.micro import add_service
 from nats.micro.request import Request
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
@@ -17,6 +17,8 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.translate import translating
 from pyoco_runtime.model.house import RestartAnswer, to_bytes
 from pyoco_runtime.ports import Desk
+
+_log = logging.getLogger(__name__)
 
 SERVICE = "pyoco-console"
 TREE = "pyoco.console.tree"
@@ -52,22 +54,25 @@ class NatsConsoleHost:
     @asynccontextmanager
     async def serving(self, desk: Desk) -> AsyncIterator[NatsConsoleService]:
         client = self._link.client()
-        with translating():
-            service = await self._open(client, desk)
+        service = Service(client, self._config())
         try:
+            with translating():
+                await self._open(service, client, desk)
             yield NatsConsoleService(client, self._link.epoch, self._process)
         finally:
             await _close(service, client)
 
-    async def _open(self, client: Client, desk: Desk) -> Service:
-        config = ServiceConfig(
+    def _config(self) -> ServiceConfig:
+        return ServiceConfig(
             name=SERVICE,
             version=self._version,
             description="the supervision tree of a pyoco-runtime process",
             metadata={"process": self._process},
             queue_group=self._process,  # every process answers for itself
         )
-        service = await add_service(client, config)
+
+    async def _open(self, service: Service, client: Client, desk: Desk) -> None:
+        await service.start()
 
         async def tree(request: Request) -> None:
             await request.respond(to_bytes(desk.report()))
@@ -87,14 +92,13 @@ class NatsConsoleHost:
         await service.add_endpoint(EndpointConfig(name="tree", subject=TREE, handler=tree))
         subject = restart_subject(self._process)
         await service.add_endpoint(EndpointConfig(name="restart", subject=subject, handler=restart))
-        return service
 
 
 async def _close(service: Service, client: Client) -> None:
-    if not client.is_connected:
+    if client.is_closed:
         return  # the subscriptions are gone with the connection
     try:
         with translating(), anyio.move_on_after(2, shield=True):
             await service.stop()
-    except NatsUnavailable:
-        pass  # it went away just now, and the subscriptions with it
+    except NatsUnavailable as error:
+        _log.debug("the console left while the connection was down: %s", error)

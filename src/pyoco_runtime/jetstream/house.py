@@ -9,6 +9,7 @@ from uuid import uuid4
 import anyio
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
 
 from pyoco_runtime.errors import NatsUnavailable, NoSuchActor
 from pyoco_runtime.jetstream.console import CHANGED, TREE, restart_subject
@@ -36,16 +37,11 @@ class House:
         with translating():
             answers = await self._client.subscribe(inbox)
             await self._client.publish(TREE, reply=inbox)
-        try:
             while not expected or len(found) < expected:
-                try:
-                    message = await answers.next_msg(timeout=quiet_sec)
-                except nats.errors.TimeoutError:
+                report = await _next_report(answers, quiet_sec)
+                if report is None:
                     break
-                if message.data:  # an empty one says that there are no responders
-                    report = report_from(message.data)
-                    found[report.process] = report
-        finally:
+                found[report.process] = report
             await answers.unsubscribe()
         return sorted(found.values(), key=lambda r: r.process)
 
@@ -66,6 +62,16 @@ class House:
 
         with translating():
             await self._client.subscribe(CHANGED, cb=on_change)
+
+
+async def _next_report(answers: Subscription, quiet_sec: float) -> ProcessReport | None:
+    while True:
+        try:
+            message = await answers.next_msg(timeout=quiet_sec)
+        except nats.errors.TimeoutError:
+            return None
+        if message.data:  # an empty one says that there are no responders
+            return report_from(message.data)
 
 
 @asynccontextmanager

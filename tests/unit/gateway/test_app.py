@@ -8,6 +8,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 from quart import Blueprint, request
+from quart.testing.utils import sentinel as no_json
 
 from pyoco_runtime.errors import LinkClosed, NatsUnavailable, NoSuchActor, NotRunning, PyocoError, StartTimeout
 from pyoco_runtime.gateway.app import create_app, create_probe_app
@@ -54,7 +55,7 @@ def ask(method: str, path: str, *, health: Lacking | None = None, error: Excepti
         app = create_app(health or Lacking(), [raising(lambda: error or RuntimeError())])
         headers = {"content-type": "application/json"}
         data = b"{" if method == "POST" else None
-        answer = await app.test_client().open(path, method=method, headers=headers, data=data)
+        answer = await app.test_client().open(path, method=method, headers=headers, data=data, json=no_json)
         return answer.status_code, await answer.get_json()
 
     return anyio.run(main)
