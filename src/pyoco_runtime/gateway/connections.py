@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import anyio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
-from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.asyncio.worker_context import AsyncioSingleTask, WorkerContext
 from hypercorn.config import Config
-from hypercorn.typing import ASGIFramework
+from hypercorn.typing import ASGIFramework, TaskGroup
 
 _FIRST_REQUEST_SEC = 1.0  # a client that connected just before the stop has its request under way by then
 
@@ -61,12 +63,28 @@ class Connections:
             _log.error("an http connection failed", exc_info=error)
 
 
+class _Timer(AsyncioSingleTask):
+    """Hypercorn's own, which fails in a connection that is being cut, and leaves its coroutine unawaited."""
+
+    async def restart(self, task_group: TaskGroup, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        timer = action()
+        try:
+            await super().restart(task_group, lambda: timer)
+        except RuntimeError:
+            timer.close()  # the group has begun to cancel its tasks and takes no more
+        except BaseException:
+            timer.close()
+            raise
+
+
 class _Progress(WorkerContext):
     """What Hypercorn asks about the server, here for a single connection.
 
     Hypercorn closes a silent connection as soon as the server stops. One that was accepted a moment ago has its first
     request on the way, and that request would be lost.
     """
+
+    single_task_class = _Timer
 
     def __init__(self) -> None:
         super().__init__(max_requests=None)
@@ -84,6 +102,14 @@ class _Progress(WorkerContext):
             await self.terminated.set()
 
 
+class _Server(TCPServer):
+    """Hypercorn's own, with the timer above."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.idle_task = _Timer()
+
+
 class _Connection:
     """One client, from the accepted socket to its close."""
 
@@ -99,7 +125,7 @@ class _Connection:
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         self._transport, _ = await loop.connect_accepted_socket(lambda: protocol, self._socket)
         writer = asyncio.StreamWriter(self._transport, protocol, reader, loop)
-        await TCPServer(app, loop, config, self.progress, {}, reader, writer)
+        await _Server(app, loop, config, self.progress, {}, reader, writer)
 
     def abort(self) -> None:
         """Close it without sending what the client has not read; a second time changes nothing."""

@@ -56,11 +56,21 @@ class NatsConsoleHost:
         client = self._link.client()
         service = Service(client, self._config())
         try:
-            with translating():
-                await self._open(service, client, desk)
+            await self._opened(service, client, desk)
             yield NatsConsoleService(client, self._link.epoch, self._process)
         finally:
             await _close(service, client)
+
+    async def _opened(self, service: Service, client: Client, desk: Desk) -> None:
+        # nats-py's flush waits 10 s for an answer that a lost connection never brings: leave with the link
+        with translating(), anyio.CancelScope() as opening:
+            unwatch = self._link.on_change(opening.cancel)
+            try:
+                await self._open(service, client, desk)
+            finally:
+                unwatch()
+        if opening.cancelled_caught:
+            raise NatsUnavailable("the connection was lost while the console opened")
 
     def _config(self) -> ServiceConfig:
         return ServiceConfig(
