@@ -77,7 +77,7 @@ class Stuck:
 
 @frozen
 class Stopped:
-    """A supervisor has brought its children down; `stuck` names those that would not die."""
+    """A supervisor has brought its children down; `stuck` names those that would not die, at any depth."""
 
     path: str
     at: float

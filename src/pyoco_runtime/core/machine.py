@@ -47,7 +47,8 @@ class Machine:
         spec: SupervisorSpec,
         path: str,
         world: World,
-        starter: Callable[[ChildSpec, str], Callable[[], Actor]],
+        starter: Callable[[ChildSpec, Report], Callable[[], Actor]],
+        parent: Report | None = None,
     ) -> None:
         self.spec = spec
         self.path = path
@@ -57,10 +58,11 @@ class Machine:
         self.up = anyio.Event()
         self.down = anyio.Event()
         self._starter = starter
+        self._parent = parent
         self._tasks: TaskGroup | None = None
         self._children = [Child(c, f"{path}/{c.name}", self.since) for c in spec.children]
         self._dynamic: dict[str, Child] = {}
-        self._stuck: list[Child] = []
+        self._stuck: tuple[str, ...] = ()
         self._history: tuple[float, ...] = ()
         self._pause_sec = 0.0
         self._stopping = False
@@ -141,13 +143,13 @@ class Machine:
         self._publish(events.Ready(child.path, self.world.clock(), child.lives))
         self._advance()
 
-    def child_stuck(self, child: Child) -> None:
+    def child_stuck(self, child: Child, below: tuple[str, ...]) -> None:
         child.enter(Phase.STUCK, self.world.clock())
         self._dynamic.pop(child.spec.name, None)
-        self._stuck.append(child)
+        self._stuck += (child.path, *below)
         self._publish(events.Stuck(child.path, self.world.clock(), self.spec.kill_sec))
         if not self._stopping:
-            self._give_up(child, ChildStuck(f"{child.path} was cancelled and did not end; it cannot be restarted"))
+            self._give_up(child, ChildStuck(f"{child.path} {_why_stuck(child)}; it cannot be restarted"))
         self._advance()
 
     def child_ended(self, child: Child, exit: Exit) -> None:
@@ -285,8 +287,10 @@ class Machine:
         for index in plan.stop:
             self._end(self._children[index])
         if plan.finished:
-            self._publish(events.Stopped(self.path, self.world.clock(), tuple(c.path for c in self._stuck)))
+            self._publish(events.Stopped(self.path, self.world.clock(), self._stuck))
             self.down.set()
+            if self._stuck and self._parent is not None:
+                self._parent.stuck(self._stuck)  # the task of this supervisor ends only with theirs
 
     def _begin(self, child: Child) -> None:
         assert self._tasks is not None
@@ -295,8 +299,9 @@ class Machine:
         child.due = False
         child.ready_at = None
         child.enter(Phase.WAITING, self.world.clock())
-        start = self._starter(child.spec, child.path)
-        child.life = Life(Report(self, child), start, child.path, _times(self.spec, child.spec))
+        report = Report(self, child)
+        start = self._starter(child.spec, report)
+        child.life = Life(report, start, child.path, _times(self.spec, child.spec))
         child.life.begin(self._tasks, delay_sec)
 
     def _end(self, child: Child) -> None:
@@ -323,11 +328,17 @@ class Report:
     def ready(self) -> None:
         self.machine.child_ready(self.child)
 
-    def stuck(self) -> None:
-        self.machine.child_stuck(self.child)
+    def stuck(self, below: tuple[str, ...] = ()) -> None:
+        self.machine.child_stuck(self.child, below)
 
     def ended(self, exit: Exit) -> None:
         self.machine.child_ended(self.child, exit)
+
+
+def _why_stuck(child: Child) -> str:
+    if isinstance(child.spec, SupervisorSpec):
+        return "has a child that was cancelled and did not end"
+    return "was cancelled and did not end"
 
 
 def _times(parent: SupervisorSpec, spec: ChildSpec) -> Times:

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from pyoco_runtime.core.actor import Actor, Context
 from pyoco_runtime.core.child import Child
 from pyoco_runtime.core.events import Feed
-from pyoco_runtime.core.machine import Machine, World
+from pyoco_runtime.core.machine import Machine, Report, World
 from pyoco_runtime.core.spec import ActorSpec, ChildSpec, SupervisorSpec, check
 from pyoco_runtime.core.status import ActorStatus
 from pyoco_runtime.errors import NoSuchActor, NotRunning
@@ -82,10 +82,10 @@ class Supervisor:
         assert self._opened is not None
         return await self._opened.__aexit__(kind, error, trace)
 
-    def _starter(self, spec: ChildSpec, path: str) -> Callable[[], Actor]:
+    def _starter(self, spec: ChildSpec, report: Report) -> Callable[[], Actor]:
         if isinstance(spec, ActorSpec):
             return spec.start
-        return lambda: Branch(Machine(spec, path, self._machine.world, self._starter))
+        return lambda: Branch(Machine(spec, report.child.path, self._machine.world, self._starter, report))
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[None]:

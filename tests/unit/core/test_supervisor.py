@@ -22,6 +22,7 @@ from pyoco_runtime.core import (
     Restart,
     Restarting,
     Started,
+    Stopped,
     Strategy,
     Stuck,
     Supervisor,
@@ -358,6 +359,24 @@ async def test_what_will_not_die_is_reported_and_does_not_hold_up_the_others() -
     assert stuck.at - left == pytest.approx(3)
     sibling = next(e for e in trace.events if isinstance(e, Exited) and e.path == "root/a")
     assert sibling.at - left == pytest.approx(3)
+
+
+async def test_the_root_learns_at_once_of_what_is_stuck_deep_below() -> None:
+    """A supervisor whose child will not die is stuck too: nobody above waits for it."""
+
+    async def undead(context: Context) -> None:
+        context.ready()
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(1000)
+
+    leaf = actor("leaf", undead, shutdown_sec=1)
+    inner = SupervisorSpec("inner", (leaf,), kill_sec=2)
+    trace = Trace(tree(actor("a"), SupervisorSpec("mid", (inner,)), kill_sec=2))
+    async with trace.supervisor:
+        left = anyio.current_time()
+    stopped = next(e for e in trace.events if isinstance(e, Stopped) and e.path == "root")
+    assert stopped.at - left == pytest.approx(3)
+    assert stopped.stuck == ("root/mid", "root/mid/inner", "root/mid/inner/leaf")
 
 
 async def test_a_child_that_hangs_in_its_start_and_will_not_die_brings_the_supervisor_down() -> None:
