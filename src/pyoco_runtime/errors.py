@@ -72,6 +72,39 @@ class NatsServerDied(PyocoError):
     number = 29
 
 
+# -- runs ---------------------------------------------------------------------------------------------------------------
+
+
+class Unreadable(PyocoError):
+    """A stored value that is not what its place says; another program wrote it, or it was damaged."""
+
+    number = 34
+
+
+class RevisionConflict(PyocoError):
+    """Somebody else has written since: read again and decide anew."""
+
+
+class RunExists(PyocoError):
+    """There is a run with that id."""
+
+
+class WheelGone(PyocoError):
+    """The wheel is not in the store any more."""
+
+
+class WheelSyncFailed(PyocoError):
+    """Wheels could not be downloaded or installed; the old ones stay in use."""
+
+    number = 24
+
+
+class RunnerUnavailable(PyocoError):
+    """No process that could execute the flow can be started."""
+
+    number = 35
+
+
 # -- the house --------------------------------------------------------------------------------------------------------
 
 

@@ -5,9 +5,23 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Protocol
 
+from attrs import frozen
+
+from pyoco_runtime.model.attempt import Attempt
+from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.house import ProcessReport
+from pyoco_runtime.model.job import InvalidJob, Job
+from pyoco_runtime.model.progress import Progress
+from pyoco_runtime.model.run import RunSnapshot
+from pyoco_runtime.model.settlement import Settlement
+from pyoco_runtime.model.wheels import WheelInfo
+from pyoco_runtime.model.worker import WorkerRecord
+
+Clock = Callable[[], float]
+"""Gives timestamps in unix seconds; durations come from anyio's clock."""
 
 
 class LinkStatus(enum.Enum):
@@ -93,3 +107,216 @@ class ConsoleHost(Protocol):
 
     def serving(self, desk: Desk) -> AbstractAsyncContextManager[ConsoleService]:
         """Answer requests for the desk while the block runs. Raises NatsUnavailable."""
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class StoredRun:
+    """A snapshot and the revision to compare with when it is written again."""
+
+    snapshot: RunSnapshot
+    revision: int
+
+
+class RunStore(Protocol):
+    """The snapshots. Every write is a compare-and-set; a write that fails with NatsUnavailable may have happened."""
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """The latest; None only if it is surely not there. Raises NatsUnavailable, Unreadable."""
+
+    async def create(self, snapshot: RunSnapshot) -> int:
+        """Store a new run; returns its revision. Raises RunExists, NatsUnavailable."""
+
+    async def update(self, snapshot: RunSnapshot, revision: int) -> int:
+        """Store over exactly that revision; returns the new one. Raises RevisionConflict, NatsUnavailable."""
+
+    async def remove(self, run_id: str, revision: int) -> None:
+        """Delete it at exactly that revision. Raises RevisionConflict, NatsUnavailable."""
+
+    def watching(self) -> AbstractAsyncContextManager[RunWatch]:
+        """Hear of writes to chosen runs while the block runs. Raises NatsUnavailable."""
+
+    def changes(self) -> AbstractAsyncContextManager[RunChanges]:
+        """Hear of every run, first all that are stored, then every write. Raises NatsUnavailable."""
+
+
+class RunWatch(Protocol):
+    """Hints that a chosen run was written to, by whomever; read it to see what is true."""
+
+    async def choose(self, run_ids: frozenset[str]) -> None:
+        """From now on hear of exactly these. Raises NatsUnavailable."""
+
+    async def next(self) -> str:
+        """The id of a run that was written to. Raises NatsUnavailable when the watch is lost: open a new one."""
+
+
+@frozen
+class RunChanged:
+    """A run as it was written."""
+
+    stored: StoredRun
+
+
+@frozen
+class RunRemoved:
+    """A run is gone."""
+
+    run_id: str
+    revision: int
+
+
+@frozen
+class CaughtUp:
+    """All that was stored when the watch began has been told."""
+
+
+RunChange = RunChanged | RunRemoved | CaughtUp
+
+
+class RunChanges(Protocol):
+    """The feed of all runs."""
+
+    async def next(self) -> RunChange:
+        """The next one; values that cannot be read are skipped. Raises NatsUnavailable when the feed is lost."""
+
+
+# -- the work queue ---------------------------------------------------------------------------------------------------
+
+
+class Delivery(Protocol):
+    """One job in our hands until it is settled or the ack wait passes without a sign of life."""
+
+    @property
+    def job(self) -> Job | InvalidJob:
+        """What was sent."""
+
+    @property
+    def attempt(self) -> Attempt:
+        """The fencing token of this delivery."""
+
+    @property
+    def tag(self) -> str:
+        """The tag of the consumer that it came through."""
+
+    @property
+    def subject(self) -> str:
+        """The subject that it was published to."""
+
+    @property
+    def is_last(self) -> bool:
+        """The server will not deliver it again, and has delivered it before."""
+
+    @property
+    def ack_wait_sec(self) -> float:
+        """How long it stays ours without a sign of life."""
+
+    async def in_progress(self) -> None:
+        """A sign of life. Raises NatsUnavailable."""
+
+    async def settle(self, settlement: Settlement) -> None:
+        """Say what becomes of it, confirmed by the server. Raises NatsUnavailable."""
+
+
+class Puller(Protocol):
+    """Takes jobs of one tag, one call at a time."""
+
+    async def take(self, limit: int) -> list[Delivery]:
+        """At most `limit` jobs that wait now, perhaps none. Cancelled, it gives back what came. Raises NatsUnavailable."""
+
+    async def wait(self) -> Delivery:
+        """The next job, whenever it comes. Cancelled, it gives back what came. Raises NatsUnavailable."""
+
+
+class WorkQueue(Protocol):
+    """The jobs."""
+
+    async def publish(self, job: Job) -> int:
+        """Put a job on the queue, once however often it is called; returns its sequence. Raises NatsUnavailable."""
+
+    def pulling(self, tag: str) -> AbstractAsyncContextManager[Puller]:
+        """Pull jobs of this tag, making its consumer if it is missing. Raises NatsUnavailable."""
+
+
+@frozen
+class StuckJob:
+    """A job that the server has delivered as often as it may, and will never deliver again."""
+
+    seq: int
+    tag: str
+    subject: str
+    job: Job | InvalidJob
+
+
+class QueueInspector(Protocol):
+    """Looks into the queue from outside, for the reconciler. Not on any path that a user waits for."""
+
+    async def holds(self, seq: int) -> bool:
+        """Whether the message with that sequence is still on the queue. Raises NatsUnavailable."""
+
+    async def find(self, run_id: str, tag: str, submitted_at: float) -> int | None:
+        """The sequence of the job of that run, published around that time, if it is there. Raises NatsUnavailable."""
+
+    async def stuck(self) -> list[StuckJob]:
+        """All jobs whose deliveries are used up. Raises NatsUnavailable."""
+
+    async def discard(self, seq: int) -> None:
+        """Take a message off the queue; one that is gone is fine. Raises NatsUnavailable."""
+
+
+# -- the rest of a worker's world -------------------------------------------------------------------------------------
+
+
+class WorkerRegistry(Protocol):
+    """The worker records."""
+
+    async def publish(self, record: WorkerRecord) -> None:
+        """Store the record, keeping `hidden` and the fields that others added. Raises NatsUnavailable."""
+
+
+class DeadLetters(Protocol):
+    """The dead letters."""
+
+    async def publish(self, letter: DeadLetter) -> None:
+        """Store a letter. Raises NatsUnavailable."""
+
+
+class WheelStore(Protocol):
+    """The wheels that workers install."""
+
+    async def list(self) -> list[WheelInfo]:
+        """All that are there. Raises NatsUnavailable."""
+
+    async def download(self, name: str, to: Path) -> None:
+        """Write one to a file, checked against its digest. Raises NatsUnavailable, WheelGone."""
+
+    def watching(self) -> AbstractAsyncContextManager[WheelWatch]:
+        """Hear of changes while the block runs. Raises NatsUnavailable."""
+
+
+class WheelWatch(Protocol):
+    """Hints that the wheels have changed."""
+
+    async def changed(self) -> None:
+        """Return when something has changed since the last call. Raises NatsUnavailable when the watch is lost."""
+
+
+class Execution(Protocol):
+    """A flow that is being executed."""
+
+    def cancel(self) -> None:
+        """Ask it to stop; it may take its time, or not listen."""
+
+    def kill(self) -> None:
+        """End it by force; a FlowEnded with Killed is reported unless it has ended by itself."""
+
+
+class FlowRunner(Protocol):
+    """Executes flows."""
+
+    async def begin(self, job: Job, attempt: Attempt, report: Callable[[Progress], None]) -> Execution:
+        """Wait for a free place, and begin. `report` is called in this event loop, FlowEnded last and exactly once.
+
+        Cancelled, it has begun nothing. Raises RunnerUnavailable.
+        """
