@@ -223,7 +223,7 @@ class Puller(Protocol):
     """Takes jobs of one tag, one call at a time."""
 
     async def take(self, limit: int) -> list[Delivery]:
-        """At most `limit` jobs that wait now, perhaps none. Cancelled, it gives back what came. Raises NatsUnavailable."""
+        """At most `limit` that wait now, perhaps none. Cancelled, it gives back what came. Raises NatsUnavailable."""
 
     async def wait(self) -> Delivery:
         """The next job, whenever it comes. Cancelled, it gives back what came. Raises NatsUnavailable."""
