@@ -61,7 +61,8 @@ class Desk:
 
     def missing(self) -> tuple[str, ...]:
         """What keeps this process from being ready, in plain words; empty when nothing does."""
-        lacks = [f"actor {s.path} is {s.phase}" for s in self._supervisor().status().walk() if s.phase not in _WORKS]
+        statuses = self._supervisor().status().walk()
+        lacks = [f"actor {s.path} is {s.phase}" for s in statuses if s.phase not in _WORKS and not s.temporary]
         if not self._link.is_up:
             lacks.insert(0, f"nats: {self._link.problem}")
         return tuple(lacks)

@@ -143,7 +143,7 @@ class RunStore(Protocol):
 
 
 class RunWatch(Protocol):
-    """Hints that a chosen run was written to, by whomever; read it to see what is true."""
+    """Hints that a chosen run was written to, by whomever, and can be read; one hint may stand for many writes."""
 
     async def choose(self, run_ids: frozenset[str]) -> None:
         """From now on hear of exactly these. Raises NatsUnavailable."""

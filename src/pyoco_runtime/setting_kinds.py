@@ -22,6 +22,7 @@ MOST_BYTES = 1_099_511_627_776  # 1 TiB, far beyond what one stream or wheel sho
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _HOST = re.compile(r"[A-Za-z0-9_.:%-]+")
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -180,6 +181,17 @@ def tokens() -> Kind[tuple[str, ...]]:
 
     right = "names of letters, digits, _ and -, with commas between them"
     return Kind(right, read, native=(list,), show=",".join)
+
+
+def modules() -> Kind[tuple[str, ...]]:
+    """Names of Python modules with commas between them; each counts once."""
+
+    def read(text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_matched(_MODULE, item) for item in _items(text)))
+
+    return Kind(
+        "names of modules such as mypackage.tasks, with commas between them", read, native=(list,), show=",".join
+    )
 
 
 def urls() -> Kind[tuple[str, ...]]:

@@ -18,6 +18,7 @@ from pyoco_runtime.setting_kinds import from_toml
 from pyoco_runtime.settings_table import (
     SETTINGS,
     AuthMode,
+    Isolation,
     Lang,
     LogFormat,
     LogLevel,
@@ -30,6 +31,7 @@ from pyoco_runtime.wording import nearest, quoted
 __all__ = [
     "SETTINGS",
     "AuthMode",
+    "Isolation",
     "Lang",
     "Loaded",
     "LogFormat",

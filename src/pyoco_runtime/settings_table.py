@@ -34,6 +34,13 @@ class AuthMode(enum.StrEnum):
     API_KEY = "api_key"
 
 
+class Isolation(enum.StrEnum):
+    """Where flows are executed."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+
+
 class Lang(enum.StrEnum):
     """The language of the dashboard."""
 
@@ -179,6 +186,17 @@ class Settings:
     concurrency: int = setting(
         kinds.whole(1, 1024), 4, "How many runs this worker executes at the same time.", option=True
     )
+    isolation: Isolation = setting(
+        kinds.choice(Isolation),
+        Isolation.PROCESS,
+        "Where flows are executed: in child processes, one run at a time each, or in threads of this process.",
+        option=True,
+    )
+    callable_allow: tuple[str, ...] | None = setting(
+        kinds.modules(),
+        None,
+        "The modules, with all below them, that a flow.yaml may name as callable; if not set, all.",
+    )
     probe_host: str = setting(kinds.host(), "127.0.0.1", "Where a worker without gateway answers health checks.")
     probe_port: int = setting(kinds.port(), 8081, "The port of those health checks; 0 takes any free one.")
     run_heartbeat_interval_sec: float = setting(
@@ -233,7 +251,11 @@ class Settings:
         kinds.flag(), False, "Whether this worker installs the wheels that are meant for its tags."
     )
     wheel_sync_dir: Path = setting(kinds.path(), Path(".pyoco/wheels"), "Where this worker keeps those wheels.")
-    wheel_sync_interval_sec: float = setting(kinds.seconds(0.001), 10.0, "How often it looks for new wheels.")
+    wheel_sync_interval_sec: float = setting(
+        kinds.seconds(0.001),
+        10.0,
+        "How long it waits before it tries again after a failure; new wheels are noticed at once.",
+    )
     wheel_install_timeout_sec: float = setting(kinds.seconds(0.001), 180.0, "How long one installation may take.")
     wheel_history_kv_bucket: str = setting(kinds.token(), "pyoco_wheel_history", "The KV bucket of the wheel history.")
     wheel_history_ttl_sec: float = setting(

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pyoco_runtime.actors.console import Console
 from pyoco_runtime.actors.link import Link
 from pyoco_runtime.actors.nats import Nats
-from pyoco_runtime.core import Actor, ActorSpec, ChildSpec, SupervisorSpec, World
+from pyoco_runtime.core import Actor, ActorSpec, Children, ChildSpec, SupervisorSpec, World
 from pyoco_runtime.desk import Desk
 from pyoco_runtime.errors import AddressInUse, StoreLocked
 from pyoco_runtime.gateway.app import create_app, create_probe_app
@@ -26,7 +26,9 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.layout import ActorLayout, Known, SupervisorLayout
 from pyoco_runtime.nats_server import NatsServer, ServerConfig, check_free
-from pyoco_runtime.settings import Loaded, Role, Settings
+from pyoco_runtime.pulling import Pulling
+from pyoco_runtime.settings import Isolation, Loaded, Role, Settings
+from pyoco_runtime.worker_parts import FlowPool, WorkerParts, flow_pool, jetstream_ports, wheel_overlay
 
 T = TypeVar("T")
 VERSION = version("pyoco-runtime")
@@ -34,22 +36,33 @@ ORPHAN_SEC = 2.0  # the server of a runtime that was killed just now takes a mom
 DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 
 KNOWN = Known(
-    actors=frozenset({"nats", "link", "http", "probe", "console"}),
-    supervisors=frozenset({"runtime", "gateway", "worker"}),
+    actors=frozenset(
+        {"nats", "link", "http", "probe", "console"}
+        | {"runners", "wheel-syncer", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "consumer", "run"}
+    ),
+    supervisors=frozenset({"runtime", "gateway", "worker", "runs"}),
 )
 """Every name that supervisor.toml may use."""
+
+Makers = dict[str, Callable[[ActorLayout], Callable[[], Actor]]]
 
 
 def members(settings: Settings) -> frozenset[str]:
     """The children of the layout that this role runs."""
+    gateway = {"gateway", "http"}
+    worker = {"worker", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "runs", "run", "consumer"}
+    if settings.isolation is Isolation.PROCESS:
+        worker.add("runners")
+    if settings.wheel_sync_enabled:
+        worker.add("wheel-syncer")
     match settings.role:
         case Role.GATEWAY:
-            return frozenset({"link", "gateway", "http", "console"})
+            return frozenset({"link", "console"} | gateway)
         case Role.WORKER:
-            return frozenset({"link", "worker", "probe", "console"})
+            return frozenset({"link", "console", "probe"} | worker)
         case Role.ALL:
             embedded = {"nats"} if settings.nats_url is None else set[str]()
-            return frozenset({"link", "gateway", "http", "worker", "console"} | embedded)
+            return frozenset({"link", "console"} | gateway | worker | embedded)
 
 
 @frozen
@@ -64,6 +77,13 @@ class Tree:
     probe: Listener | None
     nats: NatsServer | None
     nats_urls: Callable[[], tuple[str, ...]]
+    pool: FlowPool | None
+    pulling: Pulling | None
+
+    async def aclose(self) -> None:
+        """End the processes that executed flows; for when the tree has ended."""
+        if self.pool is not None:
+            await self.pool.close()
 
     def close(self) -> None:
         """Close the sockets; for when the tree has ended."""
@@ -72,9 +92,12 @@ class Tree:
                 listener.close()
 
 
-def plant(loaded: Loaded) -> Tree:
-    """Bind the sockets and wire the actors. Raises UserError; starts nothing."""
-    settings, present = loaded.settings, members(loaded.settings)
+def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[str] = frozenset()) -> Tree:
+    """Bind the sockets and wire the actors. Raises UserError; starts nothing.
+
+    `pool` executes the flows if it is given, and those named in `without` stay out, as when somebody embeds a worker.
+    """
+    settings, present = loaded.settings, members(loaded.settings) - without
     server = _server(settings) if "nats" in present else None
     urls = _urls(settings, server)
     process = settings.process_name or process_name(settings.role)
@@ -86,15 +109,23 @@ def plant(loaded: Loaded) -> Tree:
         Listener(settings.probe_host, settings.probe_port, option="PYOCO_PROBE_PORT") if "probe" in present else None
     )
     host = NatsConsoleHost(link, process, VERSION)
-    makers: dict[str, Callable[[ActorLayout], Callable[[], Actor]]] = {
+    makers: Makers = {
         "nats": lambda layout: lambda: Nats(_there(server)),
         "link": lambda layout: lambda: Link(link),
         "http": lambda layout: lambda: Http(create_app(desk), _there(http), _grace(layout)),
         "probe": lambda layout: lambda: Http(create_probe_app(desk), _there(probe), _grace(layout)),
         "console": lambda layout: lambda: Console(desk, host, link, world.feed),
     }
-    spec = _supervisor(loaded.layout.root, present, makers)
-    return Tree(spec, world, desk, process, http, probe, server, urls)
+    worker = pulling = None
+    if "worker" in present:
+        overlay = wheel_overlay(settings)
+        pool = pool or flow_pool(settings, overlay)
+        ports = jetstream_ports(settings, link, pool)
+        pulling = Pulling(ports.queue, settings.tags)
+        worker = WorkerParts(settings, evolve(ports, queue=pulling), settings.worker_id or process, overlay)
+        makers |= worker.makers()
+    spec = supervisor_spec(loaded.layout.root, present, makers, worker)
+    return Tree(spec, world, desk, process, http, probe, server, urls, pool, pulling)
 
 
 def outline(layout: SupervisorLayout, present: frozenset[str]) -> SupervisorLayout:
@@ -121,32 +152,42 @@ def process_name(role: Role) -> str:
     return f"{role}-{host}-{os.getpid()}"
 
 
-def _supervisor(
-    layout: SupervisorLayout,
-    present: frozenset[str],
-    makers: dict[str, Callable[[ActorLayout], Callable[[], Actor]]],
+def supervisor_spec(
+    layout: SupervisorLayout, present: frozenset[str], makers: Makers, worker: WorkerParts | None
 ) -> SupervisorSpec:
-    def child(of: ActorLayout | SupervisorLayout) -> ChildSpec:
-        if isinstance(of, SupervisorLayout):
-            return _supervisor(of, present, makers)
-        return ActorSpec(
-            of.name,
-            makers[of.name](of),
-            restart=of.restart,
-            backoff=of.backoff,
-            start_timeout_sec=of.start_timeout_sec,
-            shutdown_sec=of.shutdown_sec,
-        )
-
+    """What the core runs, from the layout."""
     pruned = outline(layout, present)
+    children: list[ChildSpec] = []
+    dynamic: Children | None = None
+    for child in pruned.children:
+        if isinstance(child, SupervisorLayout):
+            children.append(supervisor_spec(child, present, makers, worker))
+        elif child.name == "run":
+            dynamic = _there(worker).runs_like(child)
+        elif child.name == "consumer":
+            children += [_actor(child, name, make) for name, make in _there(worker).consumers()]
+        else:
+            children.append(_actor(child, child.name, makers[child.name](child)))
     return SupervisorSpec(
         pruned.name,
-        tuple(child(c) for c in pruned.children),
+        tuple(children),
         strategy=pruned.strategy,
         intensity=pruned.intensity,
         restart=pruned.restart,
         backoff=pruned.backoff,
         kill_sec=pruned.kill_sec,
+        dynamic=dynamic,
+    )
+
+
+def _actor(layout: ActorLayout, name: str, make: Callable[[], Actor]) -> ActorSpec:
+    return ActorSpec(
+        name,
+        make,
+        restart=layout.restart,
+        backoff=layout.backoff,
+        start_timeout_sec=layout.start_timeout_sec,
+        shutdown_sec=layout.shutdown_sec,
     )
 
 

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 from pyoco_runtime.core.spec import Backoff, Intensity, Restart, Strategy
 from pyoco_runtime.errors import InvalidLayout
 from pyoco_runtime.layout import SHIPPED, ActorLayout, Known, Layout, SupervisorLayout, parse, shipped_text
+from pyoco_runtime.tree import KNOWN
 
-KNOWN = Known(
-    actors=frozenset({"nats", "link", "http", "probe", "console"}),
-    supervisors=frozenset({"runtime", "gateway", "worker"}),
-)
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -51,7 +48,8 @@ def test_the_shipped_file_is_the_tree_of_the_design() -> None:
     assert [each.name for each in root.children] == ["nats", "link", "gateway", "worker", "probe", "console"]
     assert child(read(""), "gateway", "http") == ActorLayout("http", shutdown_sec=10.0)
     assert child(read(""), "nats") == ActorLayout("nats", shutdown_sec=10.0)
-    assert child(read(""), "worker") == SupervisorLayout("worker")
+    assert child(read(""), "worker", "ticker") == ActorLayout("ticker")
+    assert child(read(""), "worker", "runs", "run") == ActorLayout("run", restart=Restart.TEMPORARY, shutdown_sec=25.0)
 
 
 def test_the_shipped_file_passes_as_a_file_of_ones_own() -> None:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from pyoco_runtime import settings_page
 from pyoco_runtime.errors import InvalidLayout, InvalidSetting, UserError
-from pyoco_runtime.layout import SHIPPED, Known
+from pyoco_runtime.layout import SHIPPED
 from pyoco_runtime.settings import (
     SETTINGS,
     AuthMode,
+    Isolation,
     Lang,
     Loaded,
     LogFormat,
@@ -28,11 +29,8 @@ from pyoco_runtime.settings import (
     load,
     shown,
 )
+from pyoco_runtime.tree import KNOWN
 
-KNOWN = Known(
-    actors=frozenset({"nats", "link", "http", "probe", "console"}),
-    supervisors=frozenset({"runtime", "gateway", "worker"}),
-)
 REPOSITORY = Path(__file__).parents[2]
 NOWHERE = Path("/nonexistent")  # a working directory without files, for tests that need none
 BY_NAME = {each.name: each for each in SETTINGS}
@@ -76,6 +74,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "worker_id": None,
         "flow_resolver": None,
         "concurrency": 4,
+        "isolation": Isolation.PROCESS,
+        "callable_allow": None,
         "probe_host": "127.0.0.1",
         "probe_port": 8081,
         "run_heartbeat_interval_sec": 1.0,
@@ -123,7 +123,7 @@ def test_the_options_are_those_of_the_command_line() -> None:
     """Only what one wants to change from start to start has an option."""
     assert {each.option for each in SETTINGS if each.has_option} == {
         "--role", "--config", "--nats-url", "--host", "--port", "--tags", "--worker-id", "--flow-resolver",
-        "--concurrency", "--log-level", "--log-format",
+        "--concurrency", "--isolation", "--log-level", "--log-format",
     }  # fmt: skip
 
 

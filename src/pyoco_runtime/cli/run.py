@@ -61,6 +61,9 @@ async def _serve(tree: Tree) -> int:
         print(f"[pyoco-runtime][{error.err_id}] {error}", file=sys.stderr)
         print("next: mend what the crash above names; `pyoco-runtime --check` shows the configuration", file=sys.stderr)
         return 1
+    finally:
+        with anyio.CancelScope(shield=True):
+            await tree.aclose()
     _log.info("stopped", extra={"actor": tree.spec.name})
     return 130 if received is signal.SIGINT else 0
 

@@ -1,9 +1,11 @@
 """The actor runtime: channels, actors and their supervisors. Knows anyio, nothing of NATS, HTTP or runs."""
 
 from pyoco_runtime.core.actor import Actor, Context, current_path
+from pyoco_runtime.core.alarm import Alarm
 from pyoco_runtime.core.channel import Channel, Receiver, Sender
 from pyoco_runtime.core.children import Children
 from pyoco_runtime.core.crash import Crash
+from pyoco_runtime.core.early import may_end_early
 from pyoco_runtime.core.events import (
     Escalated,
     Event,
@@ -34,6 +36,7 @@ __all__ = [
     "Actor",
     "ActorSpec",
     "ActorStatus",
+    "Alarm",
     "Backoff",
     "Channel",
     "ChildSpec",
@@ -59,5 +62,6 @@ __all__ = [
     "SupervisorSpec",
     "World",
     "current_path",
+    "may_end_early",
     "run_program",
 ]

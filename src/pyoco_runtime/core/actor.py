@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
 import anyio
+
+from pyoco_runtime.core.early import may_end_early
 
 current_path: ContextVar[str | None] = ContextVar("pyoco_actor", default=None)
 """The path of the actor whose task is running; logs carry it."""
@@ -45,7 +46,7 @@ class Context:
         for scope in self._until_stopping:
             scope.cancel()
 
-    @contextmanager
+    @may_end_early
     def until_stopping(self) -> Iterator[anyio.CancelScope]:
         """Run a block that ends early, as if cancelled, when the supervisor asks this actor to stop."""
         with anyio.CancelScope() as scope:

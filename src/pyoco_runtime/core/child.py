@@ -7,7 +7,7 @@ import anyio
 from pyoco_runtime.core.crash import Crash
 from pyoco_runtime.core.life import Life
 from pyoco_runtime.core.plan import ALIVE, Phase, Slot
-from pyoco_runtime.core.spec import ActorSpec, ChildSpec, SupervisorSpec
+from pyoco_runtime.core.spec import ActorSpec, ChildSpec, Restart, SupervisorSpec
 from pyoco_runtime.core.status import ActorStatus
 
 
@@ -78,5 +78,6 @@ class Child:
             restarts=max(0, self.lives - 1),
             last_crash=self.last_crash,
             mailbox=sum(box.depth for box in mailboxes) if mailboxes else None,
+            temporary=self.spec.restart is Restart.TEMPORARY,
             children=below,
         )

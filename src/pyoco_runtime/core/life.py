@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -110,11 +111,12 @@ class Life:
             if delay_sec > 0:
                 with self._context.until_stopping():
                     await anyio.sleep(delay_sec)
-            if self._context.stopping.is_set():
-                return Exit(Ending.RETURNED)
+                if self._context.stopping.is_set():
+                    return Exit(Ending.RETURNED)
+            # without a pause it is started even if it was asked to stop meanwhile: it may hold what must be given back
             self.is_started = True
             self._owner.started()
-            if self._times.start is not None:
+            if self._times.start is not None and self._times.start < math.inf:
                 tasks.start_soon(self._guard_start, self._times.start, name=f"{self.path} (starting)")
             self.actor = self._start()
             await self.actor.run(self._context)

@@ -23,6 +23,8 @@ class ActorStatus:
     last_crash: Crash | None = None
     mailbox: int | None = None
     """Messages waiting in the channels that it reads; None if it reads none."""
+    temporary: bool = False
+    """It is never restarted: it comes and goes with its work, and its absence is no failure."""
     children: tuple[ActorStatus, ...] = ()
 
     def walk(self) -> Iterator[ActorStatus]:

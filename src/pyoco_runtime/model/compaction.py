@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 
 from attrs import evolve
 
@@ -10,41 +11,60 @@ from pyoco_runtime.model.run import NOTHING, RunSnapshot, TaskRecord
 
 ERROR_LIMIT = 2000  # characters of an error that stay when everything else is gone
 
+Encode = Callable[[RunSnapshot], bytes]
 
-def fit(snapshot: RunSnapshot, max_bytes: int, encode: Callable[[RunSnapshot], bytes]) -> tuple[bytes, bool]:
+
+def fit(snapshot: RunSnapshot, max_bytes: int, encode: Encode) -> tuple[bytes, bool]:
     """Encode it within `max_bytes`, and say whether that worked; what does not fit is as small as it can be."""
     data = encode(snapshot)
     if len(data) <= max_bytes:
         return data, True
-    for smaller in _ever_smaller(snapshot):
-        data = encode(smaller)
+    order = sorted(snapshot.task_records, key=lambda name: _end_of(snapshot.task_records[name]))
+    for smaller in (_stripped, _dropped):
+        found = _least(lambda count, smaller=smaller: encode(smaller(snapshot, order, count)), len(order), max_bytes)  # type: ignore[misc]  # mypy does not infer lambdas with defaults
+        if found is not None:
+            return found, True
+    data = encode(_bones(snapshot))
+    return data, len(data) <= max_bytes
+
+
+def _least(make: Callable[[int], bytes], most: int, max_bytes: int) -> bytes | None:
+    """What `make` gives for the least count that fits; None if not even `most` does. By halving: encoding is dear."""
+    best = make(most)
+    if len(best) > max_bytes:
+        return None
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        data = make(middle)
         if len(data) <= max_bytes:
-            return data, True
-    return data, False
+            best, high = data, middle
+        else:
+            low = middle + 1
+    return best
 
 
-def _ever_smaller(snapshot: RunSnapshot) -> Iterator[RunSnapshot]:
-    order = sorted(snapshot.task_records, key=lambda name: snapshot.task_records[name].ended_at or float("inf"))
-    snapshot = evolve(snapshot, task_records_truncated=True)
-    records = dict(snapshot.task_records)
-    for names in _doubling(order):
-        for name in names:
-            records[name] = _bare(records[name])
-        yield evolve(snapshot, task_records=dict(records))
-    for names in _doubling(order):
-        for name in names:
-            del records[name]
-        yield evolve(snapshot, task_records=dict(records))
+def _stripped(snapshot: RunSnapshot, order: list[str], count: int) -> RunSnapshot:
+    """Without the details of the `count` oldest tasks."""
+    bare = {name: _bare(snapshot.task_records[name]) for name in order[:count]}
+    return evolve(snapshot, task_records={**snapshot.task_records, **bare}, task_records_truncated=True)
+
+
+def _dropped(snapshot: RunSnapshot, order: list[str], count: int) -> RunSnapshot:
+    """Without details, and without the records of the `count` oldest tasks at all."""
+    kept = {name: _bare(snapshot.task_records[name]) for name in order[count:]}
+    return evolve(snapshot, task_records=kept, task_records_truncated=True)
+
+
+def _bones(snapshot: RunSnapshot) -> RunSnapshot:
     error = snapshot.error[:ERROR_LIMIT] if snapshot.error else snapshot.error
-    yield evolve(snapshot, task_records=NOTHING, params=NOTHING, extra=NOTHING, error=error)
+    return evolve(
+        snapshot, task_records=NOTHING, task_records_truncated=True, params=NOTHING, extra=NOTHING, error=error
+    )
 
 
-def _doubling(order: list[str]) -> Iterator[list[str]]:
-    """One, then two, then four more: encoding once per record would cost the square of their number."""
-    begin, size = 0, 1
-    while begin < len(order):
-        yield order[begin : begin + size]
-        begin, size = begin + size, size * 2
+def _end_of(record: TaskRecord) -> float:
+    return math.inf if record.ended_at is None else record.ended_at
 
 
 def _bare(record: TaskRecord) -> TaskRecord:

@@ -1,0 +1,121 @@
+"""Questions to the server and their answers, over one inbox."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from pyoco_runtime.errors import NatsUnavailable
+from pyoco_runtime.jetstream.link import REQUEST_SEC, NatsLink
+from pyoco_runtime.jetstream.tap import tap
+from pyoco_runtime.jetstream.translate import translating
+
+NO_RESPONDERS = "503"
+
+
+class NoResponders(NatsUnavailable):
+    """Nobody serves that subject: there is no such thing, or its leader is away."""
+
+
+class Refused(NatsUnavailable):
+    """JetStream answered with an error; `err_code` says which."""
+
+    def __init__(self, err_code: int, description: str) -> None:
+        super().__init__(f"JetStream refused: {description} ({err_code})")
+        self.err_code = err_code
+
+
+class Requests:
+    """Ask, and wait for the one answer; every question fails as soon as the connection is lost.
+
+    Instead of `Client.request`: a quarter quicker, no 5 s of silence after a lost connection, and no
+    `asyncio.wait_for`, which swallows a cancellation now and then on Python 3.11.
+    """
+
+    def __init__(self, link: NatsLink) -> None:
+        self._link = link
+        self._client: Client | None = None
+        self._subscription: Subscription | None = None
+        self._inbox = ""
+        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._tokens = itertools.count()
+        link.on_change(self._on_change)
+
+    async def ask(self, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None) -> Msg:
+        """The answer, whatever it says. Raises NatsUnavailable; it may have happened all the same."""
+        client = self._link.client()
+        if client is not self._client:
+            await self._open(client)
+        loop = asyncio.get_running_loop()
+        token = str(next(self._tokens))
+        answer: asyncio.Future[Msg] = loop.create_future()
+        self._waiting[token] = answer
+        timer = loop.call_later(REQUEST_SEC, _give_up, answer)
+        try:
+            with translating():
+                await client.publish(subject, payload, self._inbox + token, headers)
+            message = await answer
+        finally:
+            timer.cancel()
+            self._waiting.pop(token, None)
+        if message.headers is not None and message.headers.get("Status") == NO_RESPONDERS:
+            raise NoResponders(f"nobody answers on {subject}")
+        return message
+
+    async def call(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Call JetStream's API. Raises Refused, NatsUnavailable."""
+        message = await self.ask(subject, json.dumps(body).encode() if body else b"")
+        return _checked(message)
+
+    async def store(self, subject: str, payload: bytes, headers: dict[str, str]) -> int:
+        """Publish into a stream; returns the sequence. Raises Refused, NatsUnavailable."""
+        found = _checked(await self.ask(subject, payload, headers)).get("seq")
+        if not isinstance(found, int):
+            raise Refused(0, "the answer has no sequence")
+        return found
+
+    async def _open(self, client: Client) -> None:
+        # before the first await: whoever asks meanwhile publishes after the SUB, which is queued in there
+        self._client = client
+        self._inbox = client.new_inbox() + "."
+        try:
+            with translating():
+                self._subscription = await tap(client, self._inbox + "*", self._hear)
+        except NatsUnavailable:
+            self._client = None
+            raise
+
+    def _hear(self, message: Msg) -> None:
+        answer = self._waiting.pop(message.subject[len(self._inbox) :], None)
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+
+    def _on_change(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(NatsUnavailable("the connection was lost before the answer came"))
+
+
+def _give_up(answer: asyncio.Future[Msg]) -> None:
+    if not answer.done():
+        answer.set_exception(NatsUnavailable(f"no answer within {REQUEST_SEC:g} s"))
+
+
+def _checked(message: Msg) -> dict[str, Any]:
+    try:
+        found = json.loads(message.data)
+    except ValueError:
+        raise Refused(0, f"the answer is not JSON: {message.data[:100]!r}") from None
+    if not isinstance(found, dict):
+        raise Refused(0, f"the answer is not an object: {message.data[:100]!r}")
+    error = found.get("error")
+    if error:
+        raise Refused(int(error.get("err_code", 0)), str(error.get("description", error)))
+    return found
