@@ -53,6 +53,12 @@ class StoreLocked(UserError):
     number = 28
 
 
+class InvalidFlowFile(UserError):
+    """A flow.yaml that cannot be executed; names the key, the line where it is known, and what would be right."""
+
+    number = 2
+
+
 # -- the broker -------------------------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,9 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._seats)
 
+    def __contains__(self, seat: Seat) -> bool:
+        return id(seat) in self._seats
+
     def add(self, seat: Seat) -> None:
         """It is ours from now on."""
         self._seats[id(seat)] = seat
@@ -64,9 +67,9 @@ class InFlight:
         self._tell()
 
     def remove(self, seat: Seat) -> None:
-        """It is not ours any more."""
-        del self._seats[id(seat)]
-        self._tell()
+        """It is not ours any more; saying it again changes nothing."""
+        if self._seats.pop(id(seat), None) is not None:
+            self._tell()
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have `listener` called when a run comes or goes; call what is returned to end that."""

@@ -35,7 +35,8 @@ class Letterbox:
     async def post(self, letter: DeadLetter) -> Posted:
         """Put it in; a full box makes the sender wait."""
         while len(self._letters) >= self._capacity:
-            self._left = anyio.Event()
+            if self._left.is_set():  # else others wait for it already
+                self._left = anyio.Event()
             await self._left.wait()
         posted = Posted(letter)
         self._letters.append(posted)
@@ -45,7 +46,8 @@ class Letterbox:
     async def first(self) -> Posted:
         """Wait for the oldest letter and look at it."""
         while not self._letters:
-            self._came = anyio.Event()
+            if self._came.is_set():
+                self._came = anyio.Event()
             await self._came.wait()
         return self._letters[0]
 

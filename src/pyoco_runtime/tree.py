@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from pyoco_runtime.actors.console import Console
 from pyoco_runtime.actors.link import Link
 from pyoco_runtime.actors.nats import Nats
+from pyoco_runtime.actors.reconciler import Reconciler
 from pyoco_runtime.core import Actor, ActorSpec, Children, ChildSpec, SupervisorSpec, World
 from pyoco_runtime.desk import Desk
 from pyoco_runtime.errors import AddressInUse, StoreLocked
@@ -22,9 +23,13 @@ from pyoco_runtime.gateway.app import create_app, create_probe_app
 from pyoco_runtime.gateway.http import Http
 from pyoco_runtime.gateway.listener import Listener
 from pyoco_runtime.jetstream.console import NatsConsoleHost
+from pyoco_runtime.jetstream.dead_letters import NatsDeadLetters
 from pyoco_runtime.jetstream.link import NatsLink
+from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
 from pyoco_runtime.jetstream.resources import Names
+from pyoco_runtime.jetstream.run_store import NatsRunStore
 from pyoco_runtime.layout import ActorLayout, Known, SupervisorLayout
+from pyoco_runtime.model.reconcile import Limits
 from pyoco_runtime.nats_server import NatsServer, ServerConfig, check_free
 from pyoco_runtime.pulling import Pulling
 from pyoco_runtime.settings import Isolation, Loaded, Role, Settings
@@ -37,7 +42,7 @@ DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 
 KNOWN = Known(
     actors=frozenset(
-        {"nats", "link", "http", "probe", "console"}
+        {"nats", "link", "http", "reconciler", "probe", "console"}
         | {"runners", "wheel-syncer", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "consumer", "run"}
     ),
     supervisors=frozenset({"runtime", "gateway", "worker", "runs"}),
@@ -49,7 +54,7 @@ Makers = dict[str, Callable[[ActorLayout], Callable[[], Actor]]]
 
 def members(settings: Settings) -> frozenset[str]:
     """The children of the layout that this role runs."""
-    gateway = {"gateway", "http"}
+    gateway = {"gateway", "http", "reconciler"}
     worker = {"worker", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "runs", "run", "consumer"}
     if settings.isolation is Isolation.PROCESS:
         worker.add("runners")
@@ -116,6 +121,9 @@ def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[st
         "probe": lambda layout: lambda: Http(create_probe_app(desk), _there(probe), _grace(layout)),
         "console": lambda layout: lambda: Console(desk, host, link, world.feed),
     }
+    if "reconciler" in present:
+        reconciler = _reconciler(settings, link)
+        makers["reconciler"] = lambda layout: reconciler
     worker = pulling = None
     if "worker" in present:
         overlay = wheel_overlay(settings)
@@ -189,6 +197,14 @@ def _actor(layout: ActorLayout, name: str, make: Callable[[], Actor]) -> ActorSp
         start_timeout_sec=layout.start_timeout_sec,
         shutdown_sec=layout.shutdown_sec,
     )
+
+
+def _reconciler(settings: Settings, link: NatsLink) -> Callable[[], Actor]:
+    runs = NatsRunStore(link, settings.runs_kv_bucket, settings.max_run_snapshot_bytes)
+    inspector = NatsQueueInspector(link, settings.work_subject_prefix)
+    letters = NatsDeadLetters(link, settings.dlq_subject_prefix, settings.dlq_stream)
+    limits = Limits(silent_sec=max(30.0, 3 * settings.run_heartbeat_interval_sec))
+    return lambda: Reconciler(runs, inspector, letters, link, time.time, limits)
 
 
 def _server(settings: Settings) -> NatsServer:

@@ -437,6 +437,25 @@ def test_places_limit_how_many_run_at_once(spec: str, run: Run) -> None:
     run(test)
 
 
+def test_the_example_flows_do_what_they_say(run: Run, tmp_path: Path) -> None:
+    """examples/hello_flow.py: one that ends well, one that waits until it is cancelled, one that fails."""
+    example = Path(__file__).parents[2] / "examples" / "hello_flow.py"
+
+    async def test() -> None:
+        async with processes(f"{example}:resolve", 1, cwd=tmp_path) as runner:
+            hello = await begin(runner, "hello", name="Ada")
+            assert await hello.output() == len("Hello, Ada!")
+            assert hello.printed("greet") == "Hello, Ada!\n"
+            slow = await begin(runner, "slow")
+            slow.execution.cancel()
+            assert await slow.ending() == Stopped()
+            failing = await (await begin(runner, "failing")).ending()
+            assert isinstance(failing, Raised)
+            assert failing.error == "this flow always fails"
+
+    run(test)
+
+
 # -- threads ----------------------------------------------------------------------------------------------------------
 
 

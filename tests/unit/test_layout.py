@@ -122,7 +122,7 @@ def test_policy_of_supervisors_and_actors_is_read() -> None:
     gateway = child(read(text), "gateway")
     assert gateway == SupervisorLayout(
         "gateway",
-        children=(ActorLayout("http", shutdown_sec=10.0),),
+        children=(ActorLayout("http", shutdown_sec=10.0), ActorLayout("reconciler")),
         strategy=Strategy.REST_FOR_ONE,
         intensity=Intensity(3, 5.0),
         restart=Restart.TRANSIENT,

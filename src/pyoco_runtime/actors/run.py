@@ -75,11 +75,13 @@ class Run:
         self._workshop.in_flight.add(self)
         try:
             context.ready()
-            await self._settle(await self._outcome(context))
+            settlement = await self._outcome(context)
+            self._workshop.in_flight.remove(self)  # a sign of life after a NAK would keep the job back
+            await self._settle(settlement)
         finally:
+            self._workshop.in_flight.remove(self)
             if not self._is_settled:
                 await self._give_back()
-            self._workshop.in_flight.remove(self)
             self._workshop.vacate()
 
     # -- what others ask for, at once ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pyoco_runtime.in_flight import InFlight
 _log = logging.getLogger(__name__)
 
 SHARE = 3  # signs of life within one ack wait: two may be lost
+RETRY_SEC = 1.0  # after a round that failed: the next period may be too late
 
 
 class Ticker:
@@ -33,8 +34,7 @@ class Ticker:
             with context.until_stopping():
                 while True:
                     await self._tick()
-                    pause = self._period() if len(self._in_flight) else math.inf
-                    with self._alarm.until(anyio.current_time() + pause):
+                    with self._alarm.until(anyio.current_time() + self._pause()):
                         await anyio.sleep_forever()
         finally:
             unlisten()
@@ -43,11 +43,18 @@ class Ticker:
         if len(self._in_flight):
             self._alarm.ring_within(self._period())
 
+    def _pause(self) -> float:
+        if not len(self._in_flight):
+            return math.inf
+        return min(self._period(), RETRY_SEC) if self._failing else self._period()
+
     def _period(self) -> float:
         return min((self._interval_sec, *(seat.delivery.ack_wait_sec / SHARE for seat in self._in_flight)))
 
     async def _tick(self) -> None:
         for seat in self._in_flight:
+            if seat not in self._in_flight:
+                continue  # settled during this round: a sign of life after a NAK would keep the job back
             try:
                 await seat.delivery.in_progress()
             except NatsUnavailable as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import contextvars
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 import anyio
 
@@ -31,6 +32,8 @@ class LoopWorker:
         self._supervisor = Supervisor(self._tree.spec, world=self._tree.world)
         self._supervisor.feed.listen(log_event)
         self._tree.desk.attach(self._supervisor)
+        with _asyncio_by_name():
+            self._context = contextvars.copy_context()  # for what may start actors
 
     async def wait_ready(self) -> None:
         await self._readiness.wait()
@@ -39,17 +42,20 @@ class LoopWorker:
         return self._supervisor.status()
 
     def restart(self, actor: str) -> None:
-        self._tree.desk.restart(self._tree.desk.resolve(actor))
+        path = self._tree.desk.resolve(actor)
+        self._context.run(self._tree.desk.restart, path)
 
     def stop_now(self) -> None:
         """Cancel everything instead of asking; runs are given back."""
-        self._supervisor.stop(now=True)
+        self._context.run(self._supervisor.stop, now=True)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run it around a block: leaving drains, a cancel stops it now. Raises its failure when it gives up."""
         try:
-            async with self._supervisor:
+            async with AsyncExitStack() as stack:
+                with _asyncio_by_name():
+                    await stack.enter_async_context(self._supervisor)
                 yield
         finally:
             await _close(self._tree)
@@ -57,6 +63,25 @@ class LoopWorker:
     def _note_ready(self, is_ready: bool) -> None:
         self._readiness.tell(is_ready)
         self._on_ready_change(is_ready)
+
+
+@contextmanager
+def _asyncio_by_name() -> Iterator[None]:
+    """Have tasks that begin in the block, and their callbacks, know that they are on asyncio.
+
+    anyio sees it in a task by itself; in a callback of the loop, such as a runner's report, only by this name. It must
+    not stay in the program's own context, which may be copied into threads that run a loop of their own.
+    """
+    try:
+        import sniffio
+    except ModuleNotFoundError:  # then anyio asks asyncio, also in callbacks
+        yield
+        return
+    token = sniffio.current_async_library_cvar.set("asyncio")
+    try:
+        yield
+    finally:
+        sniffio.current_async_library_cvar.reset(token)
 
 
 async def _close(tree: Tree) -> None:

@@ -18,8 +18,8 @@ from pyoco_runtime.layout import SHIPPED, Layout, parse
 from pyoco_runtime.setting_kinds import Kind, from_toml, seconds
 from pyoco_runtime.settings import SETTINGS, Isolation, Loaded, Role, Setting, Settings
 from pyoco_runtime.tree import KNOWN, process_name
-from pyoco_runtime.worker_parts import FlowPool
 from pyoco_runtime.wording import not_one_of, quoted
+from pyoco_runtime.worker_parts import FlowPool
 
 _LOGGING = "logging is up to your program, and the worker's loggers are below pyoco_runtime"
 _FILES = "an embedded worker reads no file and no environment; pass settings as parameters"

@@ -41,7 +41,7 @@ class ThreadWorker:
         self._is_asked = self._is_hurried = False
         self._failure: BaseException | None = None
         self._there: _Loop | None = None
-        # A daemon: a program that dies must not be kept alive by us. An empty context, or the loop takes itself for trio.
+        # A daemon: a program that dies must not be kept alive. An empty context, or the loop takes itself for trio.
         name = f"pyoco worker {order.worker_id}"
         self._thread = threading.Thread(target=contextvars.Context().run, args=(self._live,), name=name, daemon=True)
 
@@ -143,6 +143,7 @@ class _Loop:
         self.worker = worker
         self.asked = anyio.Event()
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()  # the program's own stays on its side
         self._lock = threading.Lock()
         self._is_open = True
 
@@ -150,7 +151,7 @@ class _Loop:
         """Have it called over there; says no if that has ended."""
         with self._lock:
             if self._is_open:
-                self._loop.call_soon_threadsafe(what)
+                self._loop.call_soon_threadsafe(what, context=self._context)
             return self._is_open
 
     def ask(self, question: Callable[[], T]) -> T:

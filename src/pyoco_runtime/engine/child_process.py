@@ -31,6 +31,7 @@ from pyoco_runtime.model.run import TaskStatus
 START_SEC = 60.0  # importing a large library from a cold disk takes tens of seconds
 ASKED_SEC = 2.0  # an idle child ends within milliseconds
 FORCED_SEC = 2.0  # what the kernel takes to end a process, unless it hangs in a driver
+_STDERR = 2
 _REAP_SEC = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # a process that has closed its files is about to end
 
 
@@ -289,7 +290,8 @@ class ChildProcess(asyncio.Protocol):
 def _spawn(connection: socket.socket, cwd: Path | None) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "pyoco_runtime.engine.child", str(connection.fileno())],
-        stdin=subprocess.DEVNULL,  # stdout and stderr are ours: what user code prints is seen there too
+        stdin=subprocess.DEVNULL,
+        stdout=_STDERR,  # what user code prints is seen there; our own stdout carries the log, a JSON object a line
         pass_fds=(connection.fileno(),),
         cwd=cwd,
         start_new_session=True,  # a Ctrl-C is for us, and we can end it together with what it has started

@@ -14,7 +14,7 @@ from pyoco.dsl.syntax import TaskWrapper
 from pyoco_runtime.engine.flow_yaml import FlowFile, TaskEntry
 from pyoco_runtime.engine.registered import Registered, clone, registered_tasks
 from pyoco_runtime.engine.resolver import last_words
-from pyoco_runtime.engine.yaml_file import InvalidFlowFile
+from pyoco_runtime.errors import InvalidFlowFile
 from pyoco_runtime.wording import nearest, quoted
 
 

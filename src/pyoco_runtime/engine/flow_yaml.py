@@ -19,7 +19,8 @@ from pyoco.dsl.graph import (
 )
 from pyoco.dsl.graph_terms import TaskTerm
 
-from pyoco_runtime.engine.yaml_file import InvalidFlowFile, YamlFile, read_yaml
+from pyoco_runtime.engine.yaml_file import YamlFile, read_yaml
+from pyoco_runtime.errors import InvalidFlowFile
 from pyoco_runtime.wording import nearest, not_one_of, quoted
 
 __all__ = ["FlowFile", "InvalidFlowFile", "TaskEntry", "check_flow_yaml"]

@@ -80,6 +80,7 @@ class ThreadExecution:
         clock: Callable[[], float],
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()  # or anyio does not know in our callbacks on which loop it is
         self._job = job
         self._report = report
         self._on_thread_end = on_thread_end
@@ -120,7 +121,7 @@ class ThreadExecution:
         if self._loop.is_closed():  # the host has gone on without us
             return
         try:
-            self._loop.call_soon_threadsafe(what)
+            self._loop.call_soon_threadsafe(what, context=self._context)
         except RuntimeError:  # it was closed at this very moment
             return
 

@@ -7,15 +7,9 @@ from typing import Any
 import yaml
 from attrs import frozen
 
-from pyoco_runtime.errors import UserError
+from pyoco_runtime.errors import InvalidFlowFile
 
 MAX_NODES = 100_000  # a text of 256 KiB holds fewer, unless its aliases multiply them
-
-
-class InvalidFlowFile(UserError):
-    """A flow.yaml that cannot be executed; names the key, the line where it is known, and what would be right."""
-
-    number = 2
 
 
 @frozen

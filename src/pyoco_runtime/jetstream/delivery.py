@@ -21,7 +21,7 @@ from pyoco_runtime.model.wire import job_from
 SEC = 1_000_000_000
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class NatsDelivery:
     """Implements ports.Delivery. It outlives its puller, and the connection that it came over."""
 

@@ -19,6 +19,8 @@ from pyoco_runtime.ports import StoredRun
 
 _log = logging.getLogger(__name__)
 
+HEADER_BYTES = 1024  # what a message carries beside the value
+
 
 def log_too_large(run_id: str) -> None:
     """Say that a snapshot is over the cap however much is left out of it."""
@@ -77,7 +79,7 @@ class NatsRunStore:
             yield NatsRunChanges(feed, bucket.prefix)
 
     def _encoded(self, snapshot: RunSnapshot) -> bytes:
-        data, fits = snapshot_to(snapshot, self._max_bytes)
+        data, fits = snapshot_to(snapshot, self._max_bytes, self._link.client().max_payload - HEADER_BYTES)
         if not fits:
             self._on_too_large(snapshot.run_id)
         return data

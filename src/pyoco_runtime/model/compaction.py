@@ -14,8 +14,11 @@ ERROR_LIMIT = 2000  # characters of an error that stay when everything else is g
 Encode = Callable[[RunSnapshot], bytes]
 
 
-def fit(snapshot: RunSnapshot, max_bytes: int, encode: Encode) -> tuple[bytes, bool]:
-    """Encode it within `max_bytes`, and say whether that worked; what does not fit is as small as it can be."""
+def fit(snapshot: RunSnapshot, max_bytes: float, encode: Encode, hard_limit: float = math.inf) -> tuple[bytes, bool]:
+    """Encode it within `max_bytes`, and say whether that worked; what does not fit is as small as it can be.
+
+    Over `hard_limit` nothing can be stored at all: then the tasks go too, because the run must still end.
+    """
     data = encode(snapshot)
     if len(data) <= max_bytes:
         return data, True
@@ -25,10 +28,12 @@ def fit(snapshot: RunSnapshot, max_bytes: int, encode: Encode) -> tuple[bytes, b
         if found is not None:
             return found, True
     data = encode(_bones(snapshot))
+    if len(data) > hard_limit:
+        data = encode(evolve(_bones(snapshot), tasks=NOTHING, tags=()))
     return data, len(data) <= max_bytes
 
 
-def _least(make: Callable[[int], bytes], most: int, max_bytes: int) -> bytes | None:
+def _least(make: Callable[[int], bytes], most: int, max_bytes: float) -> bytes | None:
     """What `make` gives for the least count that fits; None if not even `most` does. By halving: encoding is dear."""
     best = make(most)
     if len(best) > max_bytes:

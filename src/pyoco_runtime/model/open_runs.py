@@ -7,7 +7,7 @@ import math
 
 from attrs import evolve, frozen
 
-from pyoco_runtime.model.reconcile import Limits, Place, place_of, submission_of
+from pyoco_runtime.model.reconcile import Limits, Place, places_of, submission_of
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
 
 
@@ -27,9 +27,9 @@ class OpenRun:
     looks: int = 0
 
     @property
-    def place(self) -> Place | None:
-        """Where to look for its job."""
-        return place_of(self.seq, self.tag, self.submitted_at)
+    def places(self) -> tuple[Place, ...]:
+        """Where its job can be."""
+        return places_of(self.seq, self.tag, self.submitted_at)
 
 
 class OpenRuns:
@@ -85,10 +85,10 @@ class OpenRuns:
     def take_due(self, now: float) -> OpenRun | None:
         """The run that is due for the longest time, if one is; `postpone` it after the look."""
         while self.next_due() <= now:
-            _, run_id = heapq.heappop(self._heap)
+            at, run_id = heapq.heappop(self._heap)
             del self._in_heap[run_id]
             run = self._runs[run_id]
-            if run.due <= now:
+            if run.due <= at:
                 return run
             self._keep(run)  # it has shown a sign of life since
         return None
@@ -99,14 +99,15 @@ class OpenRuns:
             looks = run.looks + 1
             self._keep(evolve(run, looks=looks, due=now + self._limits.pause_sec(run.status, looks)))
 
+    def put_back(self, run: OpenRun, now: float) -> None:
+        """It could not be looked at: once more after the usual time, unless there was news of it meanwhile."""
+        if self._runs.get(run.run_id) == run:
+            self._keep(evolve(run, due=now + self._limits.patience_sec(run.status)))
+
     def is_quiet(self, run_id: str, revision: int, now: float) -> bool:
         """Whether it has been at that revision for so long that somebody should look."""
         run = self._runs.get(run_id)
-        return (
-            run is not None
-            and run.revision == revision
-            and now - run.since >= self._limits.patience_sec(run.status)
-        )
+        return run is not None and run.revision == revision and now - run.since >= self._limits.patience_sec(run.status)
 
     def _keep(self, run: OpenRun) -> None:
         self._runs[run.run_id] = run
@@ -117,16 +118,16 @@ class OpenRuns:
 
 
 def _open_run(snapshot: RunSnapshot, revision: int, known: OpenRun | None, now: float, patience_sec: float) -> OpenRun:
+    """Writers that do not know `attempt` and `submitted_at` drop them: what was known before is still true."""
+    seq = snapshot.attempt.seq if snapshot.attempt else None
     submitted_at = submission_of(snapshot)
-    if submitted_at is None and known is not None:
-        submitted_at = known.submitted_at
     return OpenRun(
         run_id=snapshot.run_id,
-        tag=snapshot.tag or (known.tag if known else None),
+        tag=snapshot.tag,
         status=snapshot.status,
         revision=revision,
-        seq=snapshot.attempt.seq if snapshot.attempt else (known.seq if known else None),
-        submitted_at=submitted_at,
+        seq=known.seq if seq is None and known is not None else seq,
+        submitted_at=known.submitted_at if submitted_at is None and known is not None else submitted_at,
         since=now,
         due=now + patience_sec,
     )

@@ -12,7 +12,9 @@ from pyoco_runtime.model.transition import cancelled, failed
 SEARCH_SEC = 120.0  # QueueInspector.find sees what was published within so much after the time that it is given
 SEARCHES = (0, -1, 1, -2, 2, -3)  # in that unit: the submitter's clock and the server's may differ by five minutes
 
-_USED_UP = "max_deliver_exceeded: the queue has delivered the job as often as it may, and no worker brought it to an end"
+_USED_UP = (
+    "max_deliver_exceeded: the queue has delivered the job as often as it may, and no worker brought it to an end"
+)
 
 
 @frozen(kw_only=True)
@@ -66,13 +68,14 @@ class ByTime:
 Place = ByNumber | ByTime
 
 
-def place_of(seq: int | None, tag: str | None, submitted_at: float | None) -> Place | None:
-    """Where to look for the job of a run; None if `not there` could never be said with certainty."""
+def places_of(seq: int | None, tag: str | None, submitted_at: float | None) -> tuple[Place, ...]:
+    """Where the job of a run can be; it is lost only if it is in none of them. None: that can never be told."""
+    found: list[Place] = []
     if seq is not None:
-        return ByNumber(seq)
+        found.append(ByNumber(seq))
     if tag and submitted_at is not None:
-        return ByTime(tag, tuple(submitted_at + step * SEARCH_SEC for step in SEARCHES))
-    return None
+        found.append(ByTime(tag, tuple(submitted_at + step * SEARCH_SEC for step in SEARCHES)))
+    return tuple(found)
 
 
 def submission_of(snapshot: RunSnapshot) -> float | None:
@@ -131,7 +134,6 @@ def on_missing(snapshot: RunSnapshot, now: float) -> End | None:
 class Leftover:
     """A job whose deliveries are used up."""
 
-    seq: int
     tag: str
     subject: str
     job: Job | InvalidJob
@@ -159,7 +161,7 @@ def _after_the_end(leftover: Leftover, found: RunSnapshot, now: float, grace_sec
     if found.error != _USED_UP:
         return Discard()  # an ack that was lost
     # a reconciler ended it: either it is about to clean up, or it died before
-    if found.end_time is not None and 0 <= now - found.end_time < grace_sec:
+    if found.end_time is not None and abs(now - found.end_time) < grace_sec:
         return Wait("another reconciler has just ended the run")
     return Discard(_letter(found, _USED_UP, Reason.MAX_DELIVER_EXCEEDED, leftover, now))
 

@@ -53,9 +53,12 @@ def snapshot_from(data: bytes) -> RunSnapshot:
     return _read(data, RunSnapshot)
 
 
-def snapshot_to(snapshot: RunSnapshot, max_bytes: int) -> tuple[bytes, bool]:
-    """The value to store, and whether it fits into `max_bytes` once everything that can be spared is gone."""
-    return fit(snapshot, max_bytes, _snapshot_bytes)
+def snapshot_to(snapshot: RunSnapshot, max_bytes: int, hard_limit: float = math.inf) -> tuple[bytes, bool]:
+    """The value to store, and whether it fits into `max_bytes` once everything that can be spared is gone.
+
+    `hard_limit` is what the store takes at all.
+    """
+    return fit(snapshot, min(max_bytes, hard_limit), _snapshot_bytes, hard_limit)
 
 
 def worker_from(data: bytes) -> WorkerRecord:

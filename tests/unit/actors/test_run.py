@@ -11,20 +11,20 @@ import pytest
 from attrs import evolve
 
 from pyoco_runtime.actors.heartbeat import Heartbeat, Identity, WheelNews
-from pyoco_runtime.actors.run import Run, Workshop
+from pyoco_runtime.actors.run import Run
 from pyoco_runtime.core import Actor, Context
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.run import RunStatus, TaskStatus
 from pyoco_runtime.model.settlement import GIVE_BACK, HICCUP, Ack, Nak, Term
 from pyoco_runtime.model.transition import claimed, failed
 from pyoco_runtime.model.worker import WheelSync
-from pyoco_runtime.testing.fake_runner import EndTask, Fail, FakeRunner, IgnoreCancel, Print, Script, Sleep, StartTask
+from pyoco_runtime.testing.fake_runner import EndTask, Fail, IgnoreCancel, Print, Script, Sleep, StartTask
 from pyoco_runtime.testing.faults import Lost
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
 from pyoco_runtime.testing.memory_jetstream import virtual_clock
 from pyoco_runtime.testing.memory_link import MemoryLink
 from pyoco_runtime.testing.stress import stress_start_cancel
-from tests.unit.actors.support import WORKER, Shop, in_virtual_time, settle_down
+from tests.unit.actors.support import WORKER, Shop, in_virtual_time, job, settle_down
 
 SCRIPTS: dict[str, Script] = {
     "fails": (StartTask("t"), Sleep(1.0), Fail("ValueError: no")),
@@ -241,7 +241,7 @@ async def test_a_run_that_is_over_is_not_run_again() -> None:
     shop = Shop()
     async with shop.open():
         shop.accept(status=RunStatus.FAILED, error="before")
-        await shop.process.work_queue.publish(_job())
+        await shop.process.work_queue.publish(job())
         await shop.start(await shop.take()).end()
     assert shop.writes() == []
     assert shop.runner.executions == []
@@ -284,7 +284,7 @@ async def test_a_job_without_a_snapshot_is_not_run() -> None:
     """Its submitter was told that it was refused: TERM, and a letter that is stored first."""
     shop = Shop()
     async with shop.open():
-        await shop.process.work_queue.publish(_job())
+        await shop.process.work_queue.publish(job())
         await shop.start(await shop.take()).end()
     assert shop.server.snapshot("r-1") is None
     assert shop.runner.executions == []
@@ -298,7 +298,7 @@ async def test_a_snapshot_that_cannot_be_read_is_a_dead_letter() -> None:
     shop = Shop()
     async with shop.open():
         shop.server.write_run("r-1", b"[1, 2]")
-        await shop.process.work_queue.publish(_job())
+        await shop.process.work_queue.publish(job())
         await shop.start(await shop.take()).end()
     assert isinstance(shop.settlements()[0], Term)
     assert shop.reasons() == ["orphaned_job"]
@@ -639,18 +639,12 @@ async def test_no_secret_of_the_job_is_logged(caplog: pytest.LogCaptureFixture) 
     shop = Shop(SCRIPTS)
     async with shop.open():
         shop.accept("r-1", "fails", params={"password": "s3cret"})
-        await shop.process.work_queue.publish(_job("fails", params={"password": "s3cret"}))
+        await shop.process.work_queue.publish(job("r-1", "fails", params={"password": "s3cret"}))
         await shop.start(await shop.take()).end()
     ours = [record for record in caplog.records if record.name.endswith("actors.run")]
     assert ours
     assert all(record.__dict__["run_id"] == "r-1" and record.__dict__["worker_id"] == WORKER for record in ours)
     assert "s3cret" not in str([record.__dict__ for record in caplog.records])
-
-
-def _job(flow_name: str = "ok", **fields: object) -> object:
-    from tests.unit.actors.support import job
-
-    return job("r-1", flow_name, **fields)
 
 
 # -- stress -----------------------------------------------------------------------------------------------------------

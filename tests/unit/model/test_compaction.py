@@ -64,3 +64,11 @@ def test_it_fits_or_says_that_it_does_not(sizes: list[int], limit: int) -> None:
     data, fits = snapshot_to(made, limit)
     assert fits == (len(data) <= limit)
     assert json.loads(data)["tasks"] == dict(made.tasks)
+
+
+def test_a_run_of_too_many_tasks_for_the_store_still_ends() -> None:
+    """What the server would refuse for its size alone loses even its tasks."""
+    made = snapshot([1] * 2000)
+    data, fits = snapshot_to(made, 1000, hard_limit=2000)
+    assert fits
+    assert snapshot_from(data).status is made.status
