@@ -252,7 +252,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def try_make_demo(house: House) -> None:
-    """It starts on free ports, and Ctrl-C ends the program with 130."""
+    """It starts on free ports, and Ctrl-C ends it without a complaint."""
     place = house.place / "demo"
     place.mkdir(exist_ok=True)
     free = {"PYOCO_PORT": "0", "PYOCO_NATS_CLIENT_PORT": "0", "PYOCO_NATS_STORE_DIR": str(place / "nats")}
@@ -265,7 +265,7 @@ def try_make_demo(house: House) -> None:
     log = (place / "log").read_text()
     assert "http is listening on http://127.0.0.1:" in log
     assert log.rstrip().endswith("stopped")
-    assert "Error 130" in said, said  # make's word for the exit code of the program
+    assert "***" not in said, said  # make has nothing to complain about
 
 
 def try_make_test(house: House) -> None:

@@ -413,13 +413,37 @@ def test_an_asyncio_time_limit_holds(server: RunningServer) -> None:
     """asyncio.timeout() around the block ends it, and knows that it was the one."""
 
     async def main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
-                async with pyoco_runtime.worker(flow_resolver=None, nats_url=server.url):
-                    await asyncio.sleep(1000)
-        await asyncio.sleep(0)  # nobody is still to be cancelled
+        async with asyncio.timeout(0.3):
+            async with pyoco_runtime.worker(flow_resolver=None, nats_url=server.url):
+                await asyncio.sleep(1000)
 
-    asyncio.run(main())
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+def test_ctrl_c_gives_everything_back_now(
+    host: str, server: RunningServer, customer: Customer, sluggish: Sluggish
+) -> None:
+    """SIGINT stays the host's: it ends the program as it always does, and the run goes to another worker."""
+    options: dict[str, Any] = {"tags": [customer.tag], "nats_url": server.url}
+    submitted: list[str] = []
+
+    async def interrupted() -> None:
+        async with pyoco_runtime.worker(flow_resolver=sluggish.resolve, **options):
+            submitted.append(await aside(customer.submit, "any"))
+            await sluggish.until_begun()
+            signal.raise_signal(signal.SIGINT)
+            await anyio.sleep_forever()
+
+    async def another() -> None:
+        async with pyoco_runtime.worker(flow_resolver=one_flow(at_once), **options):
+            await aside(customer.until, submitted[0], RunStatus.COMPLETED)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(host, interrupted)
+    assert time.monotonic() - began < 5
+    run(host, another)
 
 
 class Falling:
@@ -463,7 +487,13 @@ def test_a_worker_that_gives_up_cancels_the_block_and_says_why(host: str, monkey
 
 def children() -> set[int]:
     """The processes that this one has started."""
-    return {int(pid) for each in Path("/proc/self/task").iterdir() for pid in (each / "children").read_text().split()}
+    found = ""
+    for each in Path("/proc/self/task").iterdir():
+        try:
+            found += (each / "children").read_text()
+        except FileNotFoundError:  # a thread that has just ended
+            continue
+    return {int(pid) for pid in found.split()}
 
 
 def sockets() -> set[str]:
@@ -505,28 +535,23 @@ def traces() -> dict[str, object]:
 def test_nothing_is_left_behind(host: str, resolver: str | None, server: RunningServer, customer: Customer) -> None:
     """No signal or log handler, thread, task, socket, process or variable differs after the block."""
 
-    async def embed() -> None:
+    async def embed(variables: object = None) -> None:
         async with pyoco_runtime.worker(
             flow_resolver=resolver or one_flow(at_once), tags=[customer.tag], nats_url=server.url, concurrency=2
         ) as w:
             await w.wait_ready()
             run_id = await aside(customer.submit, "hello")
             await aside(customer.until, run_id, RunStatus.COMPLETED)
-            assert traces()["variables"] == variables
+            assert variables in (None, traces()["variables"])
 
     async def main() -> None:
-        nonlocal variables
         await embed()  # what is made once in a process: imports, and the thread that the customer uses
         before = traces()
-        variables = before["variables"]
-        await embed()
+        await embed(before["variables"])
         after = traces()
         for name, left in before.items():
             assert after[name] == left, name
 
-    variables: object = {}
-    if host == "asyncio":
-        variables = dict(contextvars.copy_context())
     run(host, main)
 
 
@@ -613,8 +638,9 @@ def test_the_tree_can_be_seen_and_restarted(host: str, server: RunningServer, cu
             w.restart("runtime/link")
             with pytest.raises(NoSuchActor, match="did you mean"):
                 w.restart("linc")
-            while any(actor.phase is not Phase.RUNNING for actor in w.status().walk()):
-                await anyio.sleep(0.01)  # a restart tells nobody but the tree
+            # a restart tells nobody but the tree
+            while any(actor.phase is not Phase.RUNNING for actor in w.status().walk()):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
             restarts = {actor.name: actor.restarts for actor in w.status().walk()}
             assert restarts[f"consumer:{customer.tag}"] == restarts["link"] == 1
             run_id = await aside(customer.submit, "any")
@@ -652,7 +678,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), WRONG, ids=[str(given) for given, _ in WRONG])
+@pytest.mark.parametrize(("given", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_a_wrong_parameter_is_named(given: dict[str, Any], message: str) -> None:
     """At once, before anything starts, and without repeating a password."""
     with pytest.raises(InvalidSetting) as caught:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import nats
 import nats.errors
 import nats.js.errors
@@ -132,6 +133,10 @@ class WorkerClient:
         wanted = len(run_ids) if at_least is None else at_least
         return self._call(self._wait_all, frozenset(run_ids), wanted, patience_sec)
 
+    def wait_count(self, ended: int) -> None:
+        """Wait until so many runs, whichever, have ended."""
+        self._call(self._wait_all, None, ended, PATIENCE_SEC)
+
     def wait_worker(self, worker_id: str, is_it: Callable[[WorkerRecord], bool]) -> WorkerRecord:
         """Wait until the record of a worker is as it should be."""
         return self._wait(NAMES.workers_bucket, worker_id, worker_from, is_it)
@@ -168,10 +173,12 @@ class WorkerClient:
     # -- how ---------------------------------------------------------------------------------------------------------
 
     def _call(self, what: Callable[..., Awaitable[T]], *args: Any) -> T:
-        return self._portal.call(what, *args)
+        found: T = self._portal.call(what, *args)
+        return found
 
     def _wait(self, bucket: str, key: str, read: Callable[[bytes], T], is_it: Callable[[T], bool]) -> T:
-        return self._call(self._watch_one, bucket, key, read, is_it)
+        found: T = self._call(self._watch_one, bucket, key, read, is_it)
+        return found
 
     async def _create(self, job: Job) -> None:
         snapshot = RunSnapshot(
@@ -199,31 +206,26 @@ class WorkerClient:
         await _persist(publish)
 
     async def _cancel(self, run_id: str) -> None:
-        kv = await self._kv()
-        while True:
+        async def cancel() -> None:
+            kv = await self._kv()
             entry = await kv.get(run_id)
             assert entry.value is not None
             snapshot = snapshot_from(entry.value)
             wanted = cancelling(snapshot, time.time(), None)
-            if wanted == snapshot:
-                return
-            try:
+            if wanted != snapshot:
                 await kv.update(run_id, snapshot_to(wanted, MAX_BYTES)[0], last=entry.revision)
-                return
-            except nats.js.errors.KeyWrongLastSequenceError:
-                continue
+
+        await _persist(cancel)  # also when somebody else has written in between
 
     async def _hide(self, worker_id: str) -> None:
-        kv = await self._js.key_value(NAMES.workers_bucket)
-        while True:
+        async def hide() -> None:
+            kv = await self._js.key_value(NAMES.workers_bucket)
             entry = await kv.get(worker_id)
             assert entry.value is not None
-            try:
-                hidden = {**json.loads(entry.value), "hidden": True}
-                await kv.update(worker_id, json.dumps(hidden).encode(), last=entry.revision)
-                return
-            except nats.js.errors.KeyWrongLastSequenceError:
-                continue
+            hidden = {**json.loads(entry.value), "hidden": True}
+            await kv.update(worker_id, json.dumps(hidden).encode(), last=entry.revision)
+
+        await _persist(hide)
 
     async def _upload(self, name: str, data: bytes, tags: str) -> None:
         headers = {"sha256": hashlib.sha256(data).hexdigest(), "x-pyoco-wheel-tags": tags}
@@ -245,18 +247,20 @@ class WorkerClient:
         await self._watch(bucket, key, hear, lambda: f"{bucket}/{key} stays {seen}", PATIENCE_SEC)
         return seen[0]
 
-    async def _wait_all(self, run_ids: frozenset[str], at_least: int, patience_sec: float) -> dict[str, RunSnapshot]:
+    async def _wait_all(
+        self, run_ids: frozenset[str] | None, at_least: int, patience_sec: float
+    ) -> dict[str, RunSnapshot]:
         ended: dict[str, RunSnapshot] = {}
         open_ones: dict[str, RunSnapshot] = {}
 
         def hear(entry: KeyValue.Entry) -> bool:
-            if entry.value and entry.key in run_ids:
+            if entry.value and (run_ids is None or entry.key in run_ids):
                 snapshot = snapshot_from(entry.value)
-                (ended if snapshot.status.is_terminal else open_ones)[entry.key] = snapshot
+                (ended if snapshot.status.is_terminal else open_ones)[snapshot.run_id] = snapshot
             return len(ended) >= at_least
 
         def problem() -> str:
-            rest = [open_ones.get(run_id, run_id) for run_id in run_ids - ended.keys()]
+            rest = [open_ones.get(run_id, run_id) for run_id in (run_ids or open_ones.keys()) - ended.keys()]
             return f"{len(ended)} of {at_least} have ended; not: {rest[:5]}"
 
         await self._watch(NAMES.runs_bucket, ">", hear, problem, patience_sec)
@@ -278,13 +282,13 @@ class WorkerClient:
                 watcher = await kv.watch(keys, include_history=False)
                 try:
                     while True:
-                        entry = await watcher.updates(timeout=SILENCE_SEC)
+                        entry = await watcher.updates(timeout=SILENCE_SEC)  # type: ignore[no-untyped-call]
                         if entry is not None and hear(entry):
                             return
                         if time.monotonic() > deadline:
                             break
                 finally:
-                    await watcher.stop()
+                    await watcher.stop()  # type: ignore[no-untyped-call]
             except _AWAY:
                 await _pause()
         raise AssertionError(problem())
@@ -293,7 +297,7 @@ class WorkerClient:
         consumer = await self._js.subscribe(subject, stream=stream, ordered_consumer=True)
         info = await consumer.consumer_info()
         total = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        found = []
+        found: list[tuple[str, bytes]] = []
         try:
             while len(found) < total:
                 message = await consumer.next_msg(timeout=10)
@@ -319,8 +323,6 @@ async def _persist(what: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _pause() -> None:
-    import anyio
-
     await anyio.sleep(0.05)
 
 
@@ -332,13 +334,10 @@ def _until(look: Callable[[], T], is_it: Callable[[T], bool]) -> T:
             found = look()
             if is_it(found):
                 return found
+            problem = f"it stays {found}"
         except _AWAY as error:
-            found_error = error
-            if time.monotonic() > deadline:
-                raise found_error from None
-            time.sleep(0.05)
-            continue
-        assert time.monotonic() < deadline, f"it stays {found}"
+            problem = repr(error)
+        assert time.monotonic() < deadline, problem
         time.sleep(0.02)
 
 
@@ -386,15 +385,15 @@ class Worker:
         """All that it, and its children, have written to stderr."""
         return Path(self._stderr.name).read_text()
 
-    def said(self, text: str) -> list[dict[str, Any]]:
-        """The log lines so far that have it in their message or error id."""
+    def said(self, text: str, actor: str = "") -> list[dict[str, Any]]:
+        """The log lines so far, of that actor or of all, that have it in their message or error id."""
         with self._news:
-            return [line for line in self.lines if _has(line, text)]
+            return self._said(text, actor)
 
-    def wait_said(self, text: str) -> dict[str, Any]:
+    def wait_said(self, text: str, actor: str = "") -> dict[str, Any]:
         """Wait until there is such a line."""
         with self._news:
-            found = self._news.wait_for(lambda: [line for line in self.lines if _has(line, text)], PATIENCE_SEC)
+            found = self._news.wait_for(lambda: self._said(text, actor), PATIENCE_SEC)
         assert found, f"{self.name} never said {text!r}; {self.account()}"
         return found[0]
 
@@ -444,6 +443,13 @@ class Worker:
             lines = [f"{line['level']} {line.get('actor')} {line['message']}" for line in self.lines[-20:]]
         return f"exit code {self.process.poll()}; log: {lines}; stderr: {self.stderr[-2000:]}"
 
+    def _said(self, text: str, actor: str) -> list[dict[str, Any]]:
+        return [
+            line
+            for line in self.lines
+            if (text in line["message"] or text == line.get("err_id")) and line.get("actor", "").endswith(actor)
+        ]
+
     def _read(self) -> None:
         assert self.process.stdout is not None
         for text in self.process.stdout:
@@ -455,10 +461,6 @@ class Worker:
             with self._news:
                 self.lines.append(line)
                 self._news.notify_all()
-
-
-def _has(line: Mapping[str, Any], text: str) -> bool:
-    return text in line["message"] or text == line.get("err_id")
 
 
 @contextmanager

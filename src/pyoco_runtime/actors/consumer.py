@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 RETRY_SEC = 0.5  # when the link says up and the queue fails all the same
 HOLD_SEC = 0.25  # a job that came as the last place was taken waits so long for another before it is given back
 GIVE_BACK_SEC = 2.0
+PAUSE_SEC = 5.0  # at most, while no run can be started: a job has only so many deliveries
 
 
 class Consumer:
@@ -41,6 +42,7 @@ class Consumer:
         self._slots = slots
         self._launch = launch
         self._may_begin = may_begin
+        self._is_refused = False
 
     async def run(self, context: Context) -> None:
         """Pull until asked to stop. What arrives after that is given back."""
@@ -57,9 +59,16 @@ class Consumer:
                     await anyio.sleep(RETRY_SEC)
 
     async def _pull(self, puller: Puller) -> None:
+        pause_sec = RETRY_SEC
         while True:
+            self._is_refused = False
             if not await self._take(puller):
                 await self._stand(puller)
+            if self._is_refused:
+                await anyio.sleep(pause_sec)
+                pause_sec = min(2 * pause_sec, PAUSE_SEC)
+            else:
+                pause_sec = RETRY_SEC
 
     async def _take(self, puller: Puller) -> bool:
         reserved = await self._slots.reserve()
@@ -97,7 +106,8 @@ class Consumer:
         self._slots.occupy()
         try:
             self._launch(delivery)
-        except (NotRunning, DuplicateChild):
+        except (NotRunning, DuplicateChild) as error:
+            self._is_refused = isinstance(error, NotRunning)
             self._slots.vacate()
             await _give_back(delivery)
 

@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 
 QUIET_SEC = 0.5  # many short runs are one change of the record
 GOOD_BYE_SEC = 2.0  # for the last word; NATS may be away
+RETRY_SEC = 0.5  # between two tries to say it
 
 
 @frozen
@@ -80,8 +81,7 @@ class Heartbeat:
                     await self._show()
                     with self._alarm.until(self._next_time()):
                         await anyio.sleep_forever()
-            with anyio.move_on_after(GOOD_BYE_SEC):
-                await self._say_good_bye()
+            await self._say_good_bye()
         finally:
             unlisten()
 
@@ -147,7 +147,13 @@ class Heartbeat:
             stopped_at=self._clock(),
             stop_reason="graceful_shutdown",
         )
-        try:
-            await self._registry.publish(record)
-        except NatsUnavailable as error:
-            _log.warning("cannot tell the registry that this worker stops: %s", error)
+        problem = "no answer"
+        with anyio.move_on_after(GOOD_BYE_SEC):
+            while True:
+                try:
+                    await self._registry.publish(record)
+                    return
+                except NatsUnavailable as error:
+                    problem = str(error)
+                await anyio.sleep(RETRY_SEC)
+        _log.warning("cannot tell the registry that this worker stops: %s", problem)

@@ -105,9 +105,10 @@ class Reconciler:
         while self._note(await feed.next()):
             pass
         while True:
-            with anyio.CancelScope(deadline=self._next_time()):
+            with anyio.CancelScope(deadline=self._next_time()) as scope:
                 while True:
                     self._note(await feed.next())
+                    scope.deadline = min(scope.deadline, self._next_time())
             await self._round()
 
     def _note(self, change: RunChange) -> bool:
@@ -130,17 +131,20 @@ class Reconciler:
 
     async def _round(self) -> None:
         """Look after some of the runs that are due, the oldest first; one that fails does not stop the others."""
+        began = anyio.current_time()
         await self._pay_again()
-        looks = 0
-        while looks < self._limits.looks and self._debt is None:
-            run = self._open.take_due(anyio.current_time())
+        for _ in range(self._limits.looks):
+            run = self._open.take_due(anyio.current_time()) if self._debt is None else None
             if run is None:
                 break
-            looks += 1
             await self._look_after(run)
+            if anyio.current_time() - began >= self._limits.round_sec:
+                break
         if self._debt is None and anyio.current_time() >= self._stuck_at:
             await self._clean_up()
-        self._rest_until = anyio.current_time() + self._limits.round_sec
+        now = anyio.current_time()
+        # searches in a long queue take their time: at least as long as they took, the feed is read and the server rests
+        self._rest_until = now + max(self._limits.round_sec, now - began)
 
     # -- runs without a job --------------------------------------------------------------------------------------------
 

@@ -43,13 +43,16 @@ async def _restart(where: tuple[str, ...], wanted: str, actor: str) -> int:
 
 
 async def _up_again(found: House, before: ProcessReport, path: str) -> ProcessReport:
-    restarts = _named(before, path).restarts
+    known = _named(before, path)
+    restarts = 0 if known is None else known.restarts
     with anyio.move_on_after(WAIT_SEC):
         while True:
             found.changed = anyio.Event()
             for report in await found.reports():
                 if report.process == before.process:
                     actor = _named(report, path)
+                    if actor is None:
+                        return report  # of a run nothing is left when its job has been given back
                     if actor.restarts > restarts and actor.state in ("running", "done"):
                         return report
             with anyio.move_on_after(1):
@@ -57,8 +60,8 @@ async def _up_again(found: House, before: ProcessReport, path: str) -> ProcessRe
     raise UserError(f"{path} of {before.process} is not up again after {WAIT_SEC:g} s; see: pyoco-runtime actors")
 
 
-def _named(report: ProcessReport, path: str) -> ActorReport:
-    return next(actor for actor in report.tree.walk() if actor.path == path)
+def _named(report: ProcessReport, path: str) -> ActorReport | None:
+    return next((actor for actor in report.tree.walk() if actor.path == path), None)
 
 
 def _tell(path: str, before: ProcessReport, after: ProcessReport) -> None:

@@ -177,7 +177,7 @@ class ProcessRunner:
                 self._serve()
             case Stage.GONE:
                 self._children.discard(child)
-                if not (child.was_ready or child.was_asked):
+                if child.generation == self._generation and not (child.was_ready or child.was_asked):
                     self._start_failed(child)
                 elif not child.was_asked:
                     _log.warning("a process that executes flows died and is replaced: %s", child.cause_of_death)

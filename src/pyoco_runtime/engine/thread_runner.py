@@ -106,6 +106,7 @@ class ThreadExecution:
     def kill(self) -> None:
         """Report it as killed and abandon its thread, which cannot be ended; its place is free when it has ended."""
         if not self._is_over:
+            self._driver.stop()  # it may listen all the same
             self._loop.call_soon(self._abandon)
 
     def _execute(self, find: FindFlow) -> None:

@@ -74,13 +74,17 @@ class NatsLink:
             raise NatsUnavailable("the embedded nats-server is not up yet")
         client = Client()
         self._last_error = ""
+        is_made = False
         try:
             with translating(), anyio.fail_after(CONNECT_SEC):
                 await client.connect(**self._options())
+            is_made = True
         except NatsUnavailable as error:
-            with anyio.move_on_after(1, shield=True):
-                await client.close()
             raise NatsUnavailable(f"{', '.join(self._shown_urls())}: {self._last_error or error}") from error
+        finally:
+            if not is_made:  # failed or cancelled: nobody else knows what there is of the connection
+                with anyio.move_on_after(1, shield=True):
+                    await client.close()
         self._client = client
         self._epoch += 1
         self._status = LinkStatus.CONNECTED

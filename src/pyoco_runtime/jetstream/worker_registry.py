@@ -57,4 +57,4 @@ def _record(worker_id: str, entry: Entry) -> WorkerRecord | None:
 
 def _merged(record: WorkerRecord, stored: WorkerRecord) -> WorkerRecord:
     """What people and other programs have set stays; the rest is the worker's."""
-    return evolve(record, hidden=stored.hidden, extra={**record.extra, **stored.extra})
+    return evolve(record, hidden=stored.hidden, extra={**stored.extra, **record.extra})

@@ -24,7 +24,7 @@ class MemoryRegistry:
     def _store(self, record: WorkerRecord) -> None:
         found = stored_worker(self._bucket, record.worker_id)
         if found is not None:
-            record = evolve(record, hidden=found.hidden, extra={**record.extra, **found.extra})
+            record = evolve(record, hidden=found.hidden, extra={**found.extra, **record.extra})
         self._bucket.write(record.worker_id, worker_to(record), None)
 
 
