@@ -159,6 +159,10 @@ class WorkerClient:
         """The number of jobs on the queue, out or waiting."""
         return self._call(self._count)
 
+    def queue(self, tag: str = "default") -> str:
+        """What the server knows about the queue, for a failed test."""
+        return self._call(self._queue, tag)
+
     def wait_no_jobs(self) -> None:
         """Wait until the queue is empty; a job is acked a moment after the end of its run."""
         _until(self.job_count, lambda count: count == 0)
@@ -306,6 +310,22 @@ class WorkerClient:
             await consumer.unsubscribe()
         return found
 
+    async def _queue(self, tag: str) -> str:
+        stream = (await self._js.stream_info(WORK_STREAM)).state
+        consumer = await self._js.consumer_info(WORK_STREAM, f"pyoco_workers_{tag}")
+        jobs = [json.loads(data)["run_id"] for _, data in await self._peek()]
+        return f"{stream}; {consumer}; jobs: {jobs}"
+
+    async def _peek(self) -> list[tuple[str, bytes]]:
+        found, seq = [], 1
+        while True:
+            try:
+                message = await self._js.get_msg(WORK_STREAM, seq=seq, subject=f"{NAMES.work_subject_prefix}.>", next=True)
+            except nats.js.errors.NotFoundError:
+                return found
+            found.append((f"{message.subject} {message.seq}", message.data or b""))
+            seq = (message.seq or 0) + 1
+
     async def _count(self) -> int:
         return (await self._js.stream_info(WORK_STREAM)).state.messages
 
@@ -408,6 +428,9 @@ class Worker:
     def restart(self, actor: str) -> subprocess.CompletedProcess[str]:
         """`pyoco-runtime restart <this process> <actor>`."""
         return run("restart", self.name, actor, "--nats-url", self._url, cwd=self.cwd)
+
+    def tree(self) -> str:
+        return run("actors", "--nats-url", self._url, cwd=self.cwd).stdout + run("actors", "--nats-url", self._url, cwd=self.cwd).stderr
 
     _url = ""
 

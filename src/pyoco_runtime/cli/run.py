@@ -43,6 +43,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     settings = loaded.settings
     logs.set_up(_style(settings), settings.log_level)
+    sys.stdout = sys.stderr  # it belongs to the log lines: what flows print in threads of ours must not come between
     tree = plant(loaded)
     try:
         return anyio.run(_serve, tree, backend="asyncio", backend_options={"use_uvloop": sys.platform != "win32"})

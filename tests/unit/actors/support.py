@@ -55,7 +55,8 @@ def in_virtual_time(test: AsyncTest) -> Callable[..., None]:
     backend = inspect.Parameter("backend", inspect.Parameter.KEYWORD_ONLY)
     sync.__signature__ = inspect.Signature([*wanted, backend])  # type: ignore[attr-defined]  # what pytest reads
     del sync.__dict__["__wrapped__"]
-    return pytest.mark.parametrize("backend", ["trio", "asyncio"])(sync)
+    marked: Callable[..., None] = pytest.mark.parametrize("backend", ["trio", "asyncio"])(sync)
+    return marked
 
 
 class Serving:

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from pyoco_runtime.actors.dlq_publisher import DlqPublisher
-from pyoco_runtime.letterbox import Letterbox
+from pyoco_runtime.letterbox import Letterbox, Posted
 from pyoco_runtime.model.dead_letter import DeadLetter, Reason
 from pyoco_runtime.testing.faults import Lost, Slow
 from pyoco_runtime.testing.memory_jetstream import MemoryJetStream
@@ -128,7 +128,7 @@ def test_the_publisher_survives_start_and_cancel_stress() -> None:
         if not posts or not len(posts[-1].box):
             posts.append(Post())
             for n in range(5):
-                posts[-1].box._letters.append(_posted(n))
+                posts[-1].box._letters.append(Posted(letter(n)))
         posts[-1].server.faults.next("dead_letters.publish", Slow(0.5), Lost.AFTER)
         return posts[-1].publisher()
 
@@ -136,9 +136,3 @@ def test_the_publisher_survives_start_and_cancel_stress() -> None:
     for post in posts:
         runs = [each.run_id for each in post.server.log.letters()]
         assert list(dict.fromkeys(runs)) == [f"r-{n}" for n in range(len(set(runs)))], "in order, none left out"
-
-
-def _posted(n: int) -> object:
-    from pyoco_runtime.letterbox import Posted
-
-    return Posted(letter(n))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import anyio
 import pytest
 from attrs import evolve
@@ -179,7 +181,7 @@ async def test_runs_are_asked_to_beat_every_interval() -> None:
         began = anyio.current_time()
         await anyio.sleep(30)
     assert 1.0 - 1e-3 <= seat.beats[0] - began <= 2.0 + 1e-3
-    gaps = [later - earlier for earlier, later in zip(seat.beats, seat.beats[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(seat.beats)]
     assert max(gaps) <= 1.0 + 1e-3
     assert len(seat.beats) <= 31
 

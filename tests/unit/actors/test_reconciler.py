@@ -43,6 +43,7 @@ class Watched:
 
     def __init__(self, inner: QueueInspector) -> None:
         self.searches: list[float] = []
+        self.searched: list[str] = []
         self.questions = 0
         self.busy_sec = 0.0
         self.during: Callable[[], None] = lambda: None
@@ -57,6 +58,7 @@ class Watched:
     async def find(self, run_id: str, tag: str, submitted_at: float) -> int | None:
         began = anyio.current_time()
         self.searches.append(began)
+        self.searched.append(run_id)
         if run_id in self.refused:
             raise NatsUnavailable("JetStream refused: bad subject")
         found = await self._inner.find(run_id, tag, submitted_at)
@@ -318,6 +320,7 @@ async def test_a_silent_run_whose_job_is_still_there_waits_for_a_worker() -> Non
     scene.store("r-1", RunStatus.RUNNING, attempt=found.attempt, worker_id="w-1")
     scene.store("r-2", RunStatus.RUNNING, attempt=Attempt(99, 1), worker_id="w-1")  # put on the queue a second time
     scene.queue("r-2")
+    scene.write(evolve(scene.get("r-1"), run_id="r-3", submitted_at=None, start_time=virtual_clock()))
     async with scene.reconcilers():
         await anyio.sleep(HOURS_SEC)
         assert scene.touched() == []
@@ -360,6 +363,18 @@ async def test_a_worker_that_ends_the_run_during_the_look_has_the_last_word() ->
 
 
 @in_virtual_time
+async def test_a_run_that_shows_life_during_the_look_is_left_alone() -> None:
+    """It was silent for a while, and is not any more."""
+    scene = Scene()
+    running = scene.store("r-1", RunStatus.RUNNING, attempt=Attempt(7, 1), worker_id="w-1")
+    async with scene.reconcilers():
+        scene.inspectors[0].during = lambda: (scene.write(beaten(running, virtual_clock())), None)[1]
+        await anyio.sleep(1000)
+        assert scene.touched() == []
+        assert scene.inspectors[0].searches
+
+
+@in_virtual_time
 async def test_somebody_who_writes_in_between_is_not_overwritten() -> None:
     """A conflict: the run has shown life, and is looked at again when it is silent."""
     scene = Scene()
@@ -383,8 +398,9 @@ async def test_a_snapshot_that_nobody_can_read_is_left_alone() -> None:
     async with scene.reconcilers():
         await anyio.sleep(10)
         scene.server.write_run("r-1", b"garbage")
-        await anyio.sleep(LATE_SEC)
+        await anyio.sleep(HOURS_SEC)
         assert [fact.run_id for fact in scene.touched()] == ["r-2"]
+        assert max(scene.inspectors[0].searches) < LATE_SEC  # it was looked at once
 
 
 @in_virtual_time
@@ -563,15 +579,17 @@ async def test_each_call_may_fail_once(operation: Operation, fault: Fault) -> No
     """Every run ends once, and has its letter; only a letter whose answer was lost may be there twice."""
     scene = Scene(consumer=TWICE)
     await scene.use_up("stuck")
+    await scene.use_up("stuck-too")
     scene.store("pending")
     scene.store("running", RunStatus.RUNNING, attempt=Attempt(1000, 1))
     async with scene.reconcilers():
         await anyio.sleep(10)
         scene.faults.next(operation, fault, None, fault, None, fault)
         await anyio.sleep(1000)
-    assert sorted(fact.run_id for fact in scene.touched()) == ["pending", "running", "stuck"]
-    assert {run_id for _, run_id in scene.letters()} == {"pending", "running", "stuck"}
-    assert len(scene.letters()) == 3 or (operation == "dead_letters.publish" and len(scene.letters()) <= 6)
+    lost = ["pending", "running", "stuck", "stuck-too"]
+    assert sorted(fact.run_id for fact in scene.touched()) == lost
+    assert {run_id for _, run_id in scene.letters()} == set(lost)
+    assert len(scene.letters()) == 4 or (operation == "dead_letters.publish" and len(scene.letters()) <= 7)
     assert scene.server.work.messages == {}
 
 
@@ -596,6 +614,7 @@ async def test_after_an_outage_it_goes_on_with_the_picture_of_then() -> None:
         assert [fact.run_id for fact in scene.touched()] == ["lost"]
         await anyio.sleep(100)
         assert [fact.run_id for fact in scene.touched()] == ["lost", "alive"]
+        assert set(scene.inspectors[0].searched) == {"lost", "alive"}
         assert len(scene.letters()) == 2
 
 

@@ -557,7 +557,7 @@ async def test_a_run_that_runs_when_the_worker_stops_is_finished() -> None:
 async def test_a_run_that_has_not_begun_when_the_worker_stops_is_given_back() -> None:
     """It waits for a place in the runner: NAK at once, and somebody else has it."""
     shop = Shop(SCRIPTS | {"long": (Sleep(20.0),)}, places=2)
-    shop.runner._places = anyio.Semaphore(1, max_value=1)  # noqa: SLF001 - a runner slower than its worker's places
+    shop.runner._places = anyio.Semaphore(1, max_value=1)  # as if one of its processes were not up yet
     async with shop.open() as tree:
         await shop.begin("r-1", "long")
         await anyio.sleep(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import anyio
 import pytest
 
@@ -18,7 +20,7 @@ from tests.unit.actors.support import FakeDelivery, FakeSeat, Shop, alone, in_vi
 
 
 def gaps(times: list[float]) -> list[float]:
-    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 
 @pytest.mark.parametrize(("ack_wait_sec", "period_sec"), [(2.0, 2.0 / 3), (30.0, 10.0), (300.0, 10.0)])
