@@ -122,8 +122,11 @@ class NatsLink:
         client, self._client = self._client, None
         self._status_changed = anyio.Event()
         if client is not None:
-            with translating():
-                await client.close()  # not drain(): it blocks its whole time-out after a pull subscription
+            try:
+                with translating():
+                    await client.close()  # not drain(): it blocks its whole time-out after a pull subscription
+            except RuntimeError as error:  # nats-py writes what it has left; uvloop takes nothing for a lost connection
+                _log.debug("closed a connection that was lost: %s", error)
 
     # -- what nats-py calls --------------------------------------------------------------------------------------------
 
