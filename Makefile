@@ -39,8 +39,14 @@ lint: setup  ## ruff, mypy, import-linter
 soak: setup  ## what takes longer: every interpreter on this machine, many more seeds
 	@SEEDS=$(SEEDS) sh tools/soak
 
-bench: setup  ## the figures of benchmarks/
+bench: setup .venv-peers/.ready  ## the figures of benchmarks/, ours beside the peers'
 	@$(BIN)/python benchmarks/core.py
+	@$(BIN)/python benchmarks/runs.py
+
+.venv-peers/.ready: benchmarks/peers.txt
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
 
 lock: setup  ## resolve the ranges of pyproject.toml anew into requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,4 +1,4 @@
-"""Drives the Celery side: `fill N` puts tasks on the queue and prints the time of each result, `latency N` one by one."""
+"""Drives the Celery side: `fill N` prints tasks per second from a full queue, `latency N` the milliseconds of each."""
 
 import subprocess
 import sys

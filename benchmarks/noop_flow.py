@@ -6,7 +6,7 @@ from pyoco import task
 from pyoco.core.models import Flow
 
 
-@task  # type: ignore[misc]  # pyoco's decorator is untyped
+@task
 def nothing() -> None:
     """Do nothing."""
 

@@ -1,8 +1,9 @@
-"""No-op runs: ours beside pyoco-server 0.5.1, Celery and the bare engine, in one go: python benchmarks/runs.py [--quick].
+"""No-op runs: ours beside pyoco-server 0.5.1, Celery and the bare engine: python benchmarks/runs.py [--quick].
 
-Runs per second: the queue is filled while no worker runs; then the worker is started, and the time from the first start
-to the last end counts, as the snapshots tell it. Latency: one run at a time, from before its snapshot is written until a
-KV watch shows its end. The peers live in .venv-peers (`make bench` makes it); Celery needs a redis-server on the PATH.
+Runs per second: the queue is filled while no worker runs; then the worker is started, and the time from the first
+start to the last end counts, as the snapshots tell it. Latency: one run at a time, from before its snapshot is written
+until a KV watch shows its end. The peers live in .venv-peers (`make bench` makes it); Celery needs a redis-server on
+the PATH.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import nats
+import nats.js.errors
 import psutil  # type: ignore[import-untyped]  # its stubs are not in the lock
 from attrs import frozen
+from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
 
@@ -94,7 +97,7 @@ def peer(processes: int) -> Worker:
 # -- what drives them -------------------------------------------------------------------------------------------------
 
 
-async def connected(url: str) -> tuple[nats.NATS, JetStreamContext, KeyValue]:
+async def connected(url: str) -> tuple[Client, JetStreamContext, KeyValue]:
     """A client of its own, and the bucket of the runs."""
     client = await nats.connect(url)
     js = client.jetstream()
@@ -155,7 +158,7 @@ async def latencies(url: str, count: int) -> list[float]:
             if entry is not None and entry.value and json.loads(entry.value)["status"] in TERMINAL:
                 break
         took.append((time.perf_counter() - begin) * 1000)
-        await watcher.stop()
+        await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py
     await client.close()
     return took[5:]  # the first ones warm up
 
@@ -216,7 +219,7 @@ def runs_per_second(worker: Worker, count: int) -> float:
             ends = asyncio.run(asyncio.wait_for(watch_all(server.url, ids), 600))
     bad = [s for s in ends if s["status"] != "COMPLETED"]
     assert not bad, bad[0]
-    return count / (max(s["end_time"] for s in ends) - min(s["start_time"] for s in ends))
+    return count / float(max(s["end_time"] for s in ends) - min(s["start_time"] for s in ends))
 
 
 def latency(worker: Worker, count: int) -> list[float]:
@@ -288,8 +291,8 @@ def p50(values: list[float]) -> float:
     return statistics.median(values)
 
 
-def p95(values: list[float]) -> float:
-    return statistics.quantiles(values, n=20)[18]
+def shown(took: list[float]) -> str:
+    return f"p50 {p50(took):.2f} ms, p95 {statistics.quantiles(took, n=20)[18]:.2f} ms"
 
 
 def main() -> None:
@@ -312,10 +315,7 @@ def main() -> None:
         line = f"{ours(places).name:<44} {mine[places]:8.0f} runs/s"
         print(f"{line}   {mine[places] / engine:.0%} of the bare engine (bar: 60 %)", flush=True)
     my_latency = latency(ours(4), load.latencies)
-    print(
-        f"{'pyoco-runtime, submit to terminal':<44} p50 {p50(my_latency):.2f} ms, p95 {p95(my_latency):.2f} ms",
-        flush=True,
-    )
+    print(f"{'pyoco-runtime, submit to terminal':<44} {shown(my_latency)}", flush=True)
     if chosen.only == "ours":
         return
     show_peers(load, max(mine.values()), p50(my_latency))
@@ -329,7 +329,7 @@ def show_peers(load: Load, mine: float, my_p50: float) -> None:
         rate = runs_per_second(worker, load.peer_runs)
         print(f"{worker.name:<44} {rate:8.0f} runs/s   ours is {mine / rate:.1f} times as fast (bar: 8)", flush=True)
     theirs = latency(peer(1), load.latencies)
-    line = f"{'pyoco-server 0.5.1, submit to terminal':<44} p50 {p50(theirs):.2f} ms, p95 {p95(theirs):.2f} ms"
+    line = f"{'pyoco-server 0.5.1, submit to terminal':<44} {shown(theirs)}"
     print(f"{line}   ours takes {my_p50 / p50(theirs):.0%} (bar: 50 %)", flush=True)
     found = celery(load)
     if found is None:
@@ -337,15 +337,14 @@ def show_peers(load: Load, mine: float, my_p50: float) -> None:
         return
     rate, took = found
     print(f"{'Celery 5.7 on Redis, two processes':<44} {rate:8.0f} tasks/s   ours: {mine / rate:.1f} times", flush=True)
-    print(f"{'Celery, submit to result':<44} p50 {p50(took):.2f} ms, p95 {p95(took):.2f} ms", flush=True)
+    print(f"{'Celery, submit to result':<44} {shown(took)}", flush=True)
 
 
 def show_memory(load: Load) -> None:
     """Whether it stays flat."""
     early, late = memory(load.flat_runs)
-    print(
-        f"{'memory of worker and children':<44} {early:.0f} MiB after {load.flat_runs // 10} runs, {late:.0f} MiB after {load.flat_runs}"
-    )
+    line = f"{early:.0f} MiB after {load.flat_runs // 10} runs, {late:.0f} MiB after {load.flat_runs}"
+    print(f"{'memory of worker and children':<44} {line}")
 
 
 if __name__ == "__main__":

@@ -105,10 +105,41 @@ class WheelSyncFailed(PyocoError):
     number = 24
 
 
+class InvalidQuery(PyocoError):
+    """A list was asked for in a way that makes no sense; says what would be right."""
+
+    number = 17
+
+
+class Dropped(PyocoError):
+    """A watcher was so far behind that its news were thrown away: it has to look at everything anew."""
+
+
 class RunnerUnavailable(PyocoError):
     """No process that could execute the flow can be started."""
 
     number = 35
+
+
+# -- who may ask ------------------------------------------------------------------------------------------------------
+
+
+class ApiKeyRequired(PyocoError):
+    """The request carries no API key, and one is needed."""
+
+    number = 14
+
+    def __init__(self) -> None:
+        super().__init__("api key required")
+
+
+class InvalidApiKey(PyocoError):
+    """The API key is malformed, unknown, revoked or wrong; which of them is told to nobody."""
+
+    number = 15
+
+    def __init__(self) -> None:
+        super().__init__("invalid api key")
 
 
 # -- the house --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from pyoco_runtime.model.api_key import ApiKeyRecord
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.house import ProcessReport
@@ -320,3 +321,64 @@ class FlowRunner(Protocol):
 
         Cancelled, it has begun nothing. Raises RunnerUnavailable.
         """
+
+
+# -- API keys ---------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class StoredKey:
+    """The record of an API key, and its revision."""
+
+    record: ApiKeyRecord
+    revision: int
+
+
+class KeyStore(Protocol):
+    """The records of the API keys; the keys themselves are stored nowhere."""
+
+    async def get(self, key_id: str) -> StoredKey | None:
+        """The latest that was acknowledged to anybody; None only if there is surely none.
+
+        Raises NatsUnavailable, Unreadable.
+        """
+
+    async def create(self, record: ApiKeyRecord) -> int:
+        """Store a new one; returns its revision. Raises RevisionConflict if its id is taken, NatsUnavailable."""
+
+    async def revoke(self, key_id: str, at: float) -> StoredKey | None:
+        """Revoke it by compare-and-set; returns what is stored then, with the time of the first revocation.
+
+        None if there is none. Raises NatsUnavailable, Unreadable.
+        """
+
+    async def list(self) -> list[StoredKey]:
+        """All that can be read, the newest first. Raises NatsUnavailable."""
+
+    def changes(self) -> AbstractAsyncContextManager[KeyChanges]:
+        """Hear of every key, first all that are stored, then every write. Raises NatsUnavailable."""
+
+
+@frozen
+class KeyChanged:
+    """A record as it was written."""
+
+    stored: StoredKey
+
+
+@frozen
+class KeyRemoved:
+    """A record is gone, or what is in its place cannot be read."""
+
+    key_id: str
+    revision: int
+
+
+KeyChange = KeyChanged | KeyRemoved | CaughtUp
+
+
+class KeyChanges(Protocol):
+    """The feed of all API keys."""
+
+    async def next(self) -> KeyChange:
+        """The next one. Raises NatsUnavailable when the feed is lost."""

@@ -19,6 +19,7 @@ class Record:
         self._revision = stored.revision
         self._store = store
         self._attempt = attempt
+        self._worker_id = stored.snapshot.worker_id
 
     async def write(self, change: Callable[[RunSnapshot], RunSnapshot]) -> Lost | None:
         """Store what `change` makes of the latest snapshot; says if the run is not ours. Raises NatsUnavailable."""
@@ -40,7 +41,7 @@ class Record:
         found = await self._store.get(self.snapshot.run_id)
         if found is not None:
             self.snapshot, self._revision = found.snapshot, found.revision
-        return on_conflict(self._attempt, found.snapshot if found else None)
+        return on_conflict(self._attempt, self._worker_id, found.snapshot if found else None)
 
 
 def _same_end(found: RunSnapshot, wanted: RunSnapshot) -> bool:

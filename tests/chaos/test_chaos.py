@@ -17,13 +17,13 @@ import pytest
 
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
 from tests.chaos.laws import check_laws
-from tests.integration.worker_client import Worker, WorkerClient, executions, worker, worker_client
+from tests.integration.worker_client import Worker, WorkerClient, executions, is_alive, worker, worker_client
 
 IS_LONG = bool(os.environ.get("PYOCO_LONG_TESTS"))  # `make soak` sets it
 RUNS = 2000 if IS_LONG else 200
 BLOWS = 150 if IS_LONG else 14
 SEEDS = range(1, 4) if IS_LONG else range(1, 2)
-PATIENCE_SEC = 300.0 if IS_LONG else float(os.environ.get("PYOCO_CHAOS_PATIENCE", "90"))
+PATIENCE_SEC = 300.0 if IS_LONG else 90.0
 ACTORS = ("ticker", "heartbeat", "cancel-watcher", "dlq-publisher", "runners", "consumer:default", "link", "runs")
 
 
@@ -38,6 +38,8 @@ class Storm:
         self._born = 0
         self.workers = [self._start() for _ in range(2)]
         self.story: list[str] = []
+        self.orphans: list[int] = []
+        """The child processes of workers that were killed."""
 
     def blow(self) -> None:
         """Do something terrible."""
@@ -57,6 +59,7 @@ class Storm:
 
     def _kill_worker(self) -> str:
         victim = self._pick()
+        self.orphans += victim.children()
         victim.kill()
         self.workers.remove(victim)
         self.workers.append(self._start())
@@ -99,13 +102,12 @@ def test_every_run_ends_whatever_is_killed(tmp_path: Path, seed: int) -> None:
             client.wait_all_terminal(run_ids, patience_sec=PATIENCE_SEC)
             client.wait_no_jobs()
             check_laws(client.revisions())
+            assert [pid for pid in storm.orphans if is_alive(pid)] == []
             for each in storm.workers:
                 assert each.terminate() == 0, each.account()
         except BaseException:
             print(f"seed {seed}: PYOCO_CHAOS_SEED={seed} repeats it; what happened: {storm.story}")
             print(client.queue())
-            print(storm.workers[0].tree())
-            print(storm.workers[1].tree())
             for each in storm.workers:
                 print(each.name, each.account())
             raise

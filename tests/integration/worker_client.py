@@ -116,7 +116,7 @@ class WorkerClient:
 
     def wait_run(self, run_id: str, is_it: Callable[[RunSnapshot], bool]) -> RunSnapshot:
         """Wait until the snapshot of a run is as it should be."""
-        return self._wait(NAMES.runs_bucket, run_id, snapshot_from, is_it)
+        return self._wait(NAMES.runs_bucket, run_id, snapshot_from, is_it, PATIENCE_SEC)
 
     def wait_running(self, run_id: str) -> RunSnapshot:
         """Wait until a task of the run is executed."""
@@ -137,9 +137,11 @@ class WorkerClient:
         """Wait until so many runs, whichever, have ended."""
         self._call(self._wait_all, None, ended, PATIENCE_SEC)
 
-    def wait_worker(self, worker_id: str, is_it: Callable[[WorkerRecord], bool]) -> WorkerRecord:
+    def wait_worker(
+        self, worker_id: str, is_it: Callable[[WorkerRecord], bool], patience_sec: float = PATIENCE_SEC
+    ) -> WorkerRecord:
         """Wait until the record of a worker is as it should be."""
-        return self._wait(NAMES.workers_bucket, worker_id, worker_from, is_it)
+        return self._wait(NAMES.workers_bucket, worker_id, worker_from, is_it, patience_sec)
 
     def worker_record(self, worker_id: str) -> WorkerRecord:
         """The record of a worker."""
@@ -159,9 +161,9 @@ class WorkerClient:
         """The number of jobs on the queue, out or waiting."""
         return self._call(self._count)
 
-    def queue(self, tag: str = "default") -> str:
+    def queue(self) -> str:
         """What the server knows about the queue, for a failed test."""
-        return self._call(self._queue, tag)
+        return self._call(self._queue)
 
     def wait_no_jobs(self) -> None:
         """Wait until the queue is empty; a job is acked a moment after the end of its run."""
@@ -180,8 +182,10 @@ class WorkerClient:
         found: T = self._portal.call(what, *args)
         return found
 
-    def _wait(self, bucket: str, key: str, read: Callable[[bytes], T], is_it: Callable[[T], bool]) -> T:
-        found: T = self._call(self._watch_one, bucket, key, read, is_it)
+    def _wait(
+        self, bucket: str, key: str, read: Callable[[bytes], T], is_it: Callable[[T], bool], patience_sec: float
+    ) -> T:
+        found: T = self._call(self._watch_one, bucket, key, read, is_it, patience_sec)
         return found
 
     async def _create(self, job: Job) -> None:
@@ -240,7 +244,9 @@ class WorkerClient:
     async def _kv(self) -> KeyValue:
         return await self._js.key_value(NAMES.runs_bucket)
 
-    async def _watch_one(self, bucket: str, key: str, read: Callable[[bytes], T], is_it: Callable[[T], bool]) -> T:
+    async def _watch_one(
+        self, bucket: str, key: str, read: Callable[[bytes], T], is_it: Callable[[T], bool], patience_sec: float
+    ) -> T:
         seen: list[T] = []
 
         def hear(entry: KeyValue.Entry) -> bool:
@@ -248,7 +254,7 @@ class WorkerClient:
                 seen[:] = [read(entry.value)]
             return bool(seen) and is_it(seen[0])
 
-        await self._watch(bucket, key, hear, lambda: f"{bucket}/{key} stays {seen}", PATIENCE_SEC)
+        await self._watch(bucket, key, hear, lambda: f"{bucket}/{key} stays {seen}", patience_sec)
         return seen[0]
 
     async def _wait_all(
@@ -310,21 +316,13 @@ class WorkerClient:
             await consumer.unsubscribe()
         return found
 
-    async def _queue(self, tag: str) -> str:
-        stream = (await self._js.stream_info(WORK_STREAM)).state
-        consumer = await self._js.consumer_info(WORK_STREAM, f"pyoco_workers_{tag}")
-        jobs = [json.loads(data)["run_id"] for _, data in await self._peek()]
-        return f"{stream}; {consumer}; jobs: {jobs}"
-
-    async def _peek(self) -> list[tuple[str, bytes]]:
-        found, seq = [], 1
-        while True:
-            try:
-                message = await self._js.get_msg(WORK_STREAM, seq=seq, subject=f"{NAMES.work_subject_prefix}.>", next=True)
-            except nats.js.errors.NotFoundError:
-                return found
-            found.append((f"{message.subject} {message.seq}", message.data or b""))
-            seq = (message.seq or 0) + 1
+    async def _queue(self) -> str:
+        info = await self._js.stream_info(WORK_STREAM, subjects_filter=">")
+        consumers = [
+            f"{each.name}: {each.num_pending} waiting, {each.num_ack_pending} out, {each.num_redelivered} again"
+            for each in await self._js.consumers_info(WORK_STREAM)
+        ]
+        return f"{info.state.messages} jobs, {info.state.subjects}; {'; '.join(consumers)}"
 
     async def _count(self) -> int:
         return (await self._js.stream_info(WORK_STREAM)).state.messages
@@ -386,9 +384,10 @@ def worker_client(url: str) -> Iterator[WorkerClient]:
 class Worker:
     """A worker's process, whose log is read by a thread of its own."""
 
-    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], name: str) -> None:
+    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], name: str, url: str) -> None:
         self.name = name
         self.cwd = cwd
+        self.url = url
         self.lines: list[dict[str, Any]] = []
         self.stray: list[str] = []
         """What came on stdout and is no log line."""
@@ -427,12 +426,7 @@ class Worker:
 
     def restart(self, actor: str) -> subprocess.CompletedProcess[str]:
         """`pyoco-runtime restart <this process> <actor>`."""
-        return run("restart", self.name, actor, "--nats-url", self._url, cwd=self.cwd)
-
-    def tree(self) -> str:
-        return run("actors", "--nats-url", self._url, cwd=self.cwd).stdout + run("actors", "--nats-url", self._url, cwd=self.cwd).stderr
-
-    _url = ""
+        return run("restart", self.name, actor, "--nats-url", self.url, cwd=self.cwd)
 
     def terminate(self) -> int:
         """Stop it with SIGTERM; returns the exit code."""
@@ -494,8 +488,7 @@ def worker(
     command = [*program, "--role", "worker", "--nats-url", url, "--worker-id", name]
     command += ["--flow-resolver", f"{FLOWS}:resolve", "--concurrency", "2", *args]
     settings = {"PYOCO_PROBE_PORT": "0", "PYOCO_PROCESS_NAME": name, "PYOCO_CONSUMER_ACK_WAIT_SEC": "60", **env}
-    started = Worker(command, cwd, environment(**settings), name)
-    started._url = url
+    started = Worker(command, cwd, environment(**settings), name, url)
     try:
         yield started
     finally:

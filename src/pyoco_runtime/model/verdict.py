@@ -92,8 +92,8 @@ class Lost:
     settlement: Settlement | None = None
 
 
-def on_conflict(attempt: Attempt, found: RunSnapshot | None) -> Lost | None:
-    """Whether the attempt may go on with what somebody else has written in between."""
+def on_conflict(attempt: Attempt, worker_id: str | None, found: RunSnapshot | None) -> Lost | None:
+    """Whether the attempt of that worker may go on with what somebody else has written in between."""
     if found is None:
         return Lost("the run was removed while it was executed", Term(Reason.ORPHANED_JOB))
     if found.attempt is None:
@@ -102,6 +102,9 @@ def on_conflict(attempt: Attempt, found: RunSnapshot | None) -> Lost | None:
         return Lost(f"a newer attempt has taken it over: {found.attempt}")
     if found.status.is_terminal:
         return Lost(f"somebody else has ended it: {found.status}", Ack())
+    if found.worker_id != worker_id:
+        # a server that was killed may have forgotten a delivery, and makes it again with the same count
+        return Lost(f"worker {found.worker_id} has taken it over with the same attempt")
     return None
 
 

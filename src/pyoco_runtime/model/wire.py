@@ -16,6 +16,7 @@ from attrs import fields, has
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from pyoco_runtime.errors import Unreadable
+from pyoco_runtime.model.api_key import ApiKeyRecord
 from pyoco_runtime.model.compaction import fit
 from pyoco_runtime.model.dead_letter import DeadLetter, Reason
 from pyoco_runtime.model.job import InvalidJob, Job
@@ -79,6 +80,16 @@ def letter_from(data: bytes) -> DeadLetter:
 def letter_to(letter: DeadLetter) -> bytes:
     """The message for the dead letter stream."""
     return _dump(_converter.unstructure(letter))
+
+
+def key_from(data: bytes) -> ApiKeyRecord:
+    """Read the record of an API key, whoever wrote it. Raises Unreadable."""
+    return _read(data, ApiKeyRecord)
+
+
+def key_to(record: ApiKeyRecord) -> bytes:
+    """The value to store."""
+    return _dump(_converter.unstructure(record))
 
 
 def _snapshot_bytes(snapshot: RunSnapshot) -> bytes:

@@ -31,6 +31,12 @@ Operation = Literal[
     "wheels.download",
     "wheels.watch",
     "wheels.watch_next",
+    "keys.get",
+    "keys.create",
+    "keys.revoke",
+    "keys.list",
+    "keys.watch",
+    "keys.watch_next",
 ]
 """Everything that can go wrong by itself. `queue.pull` opens a puller; `*.watch_next` loses the whole watch."""
 

@@ -46,6 +46,7 @@ class MemoryJetStream:
         self.workers = MemoryBucket()
         self.work = MemoryStream(subject_prefix, clock, self.log)
         self.shelf = MemoryShelf(clock)
+        self.keys = MemoryBucket()
         self.processes: list[MemoryProcess] = []
         self.faults.attach(self.work.redeliver_now)
 

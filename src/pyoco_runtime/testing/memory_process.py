@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyoco_runtime.testing.memory_connection import MemoryConnection, MemoryWire
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
 from pyoco_runtime.testing.memory_dead_letters import MemoryDeadLetters
+from pyoco_runtime.testing.memory_keys import MemoryKeys
 from pyoco_runtime.testing.memory_queue_inspector import MemoryQueueInspector
 from pyoco_runtime.testing.memory_registry import MemoryRegistry
 from pyoco_runtime.testing.memory_run_store import MemoryRunStore
@@ -30,6 +31,7 @@ class MemoryProcess:
         self.registry = MemoryRegistry(self.connection, server.workers)
         self.dead_letters = MemoryDeadLetters(self.connection, server.clock, server.log)
         self.wheels = MemoryWheels(self.connection, server.shelf)
+        self.keys = MemoryKeys(self.connection, server.keys)
 
     def crash(self) -> None:
         """Be gone at this moment and for good: calls under way fail, pulls vanish, deliveries stay unacked."""

@@ -127,7 +127,7 @@ def test_a_cancelled_run_has_no_letter(ending: Completed | Raised | Stopped) -> 
 
 def test_after_a_conflict_the_attempt_goes_on_if_it_is_still_its_run() -> None:
     """A cancel by the gateway is no loss."""
-    assert on_conflict(Attempt(5, 1), cancelling(RUNNING, 15.0, None)) is None
+    assert on_conflict(Attempt(5, 1), "w", cancelling(RUNNING, 15.0, None)) is None
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,12 @@ def test_after_a_conflict_the_attempt_goes_on_if_it_is_still_its_run() -> None:
         (evolve(RUNNING, attempt=Attempt(5, 2)), None),
         (evolve(RUNNING, attempt=Attempt(6, 1)), None),
         (evolve(RUNNING, attempt=None), None),
+        (evolve(RUNNING, worker_id="w2"), None),
         (DONE, Ack()),
     ],
 )
 def test_after_a_conflict_a_lost_run_is_let_go(found: RunSnapshot | None, settlement: Ack | Term | None) -> None:
     """A newer attempt has the say; what is terminal may leave the queue."""
-    lost = on_conflict(Attempt(5, 1), found)
+    lost = on_conflict(Attempt(5, 1), "w", found)
     assert isinstance(lost, Lost)
     assert lost.settlement == settlement
