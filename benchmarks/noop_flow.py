@@ -1,5 +1,6 @@
 """A flow of one task that does nothing, for worker, peer and bare engine alike."""
 
+# mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
 from pyoco import task

@@ -15,11 +15,11 @@ class Record:
     """Writes by compare-and-set on the revision that this attempt wrote or read last."""
 
     def __init__(self, store: RunStore, stored: StoredRun, attempt: Attempt) -> None:
+        """`stored` is what the attempt has claimed the run with."""
         self.snapshot = stored.snapshot
         self._revision = stored.revision
         self._store = store
-        self._attempt = attempt
-        self._worker_id = stored.snapshot.worker_id
+        self.attempt = attempt
 
     async def write(self, change: Callable[[RunSnapshot], RunSnapshot]) -> Lost | None:
         """Store what `change` makes of the latest snapshot; says if the run is not ours. Raises NatsUnavailable."""
@@ -41,7 +41,7 @@ class Record:
         found = await self._store.get(self.snapshot.run_id)
         if found is not None:
             self.snapshot, self._revision = found.snapshot, found.revision
-        return on_conflict(self._attempt, self._worker_id, found.snapshot if found else None)
+        return on_conflict(self.attempt, found.snapshot if found else None)
 
 
 def _same_end(found: RunSnapshot, wanted: RunSnapshot) -> bool:

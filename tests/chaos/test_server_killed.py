@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from pyoco_runtime.testing.nats_server import nats_server
 from tests.chaos.laws import check_laws
 from tests.integration.worker_client import executions, worker, worker_client
@@ -47,9 +45,6 @@ def test_every_run_completes_when_the_server_is_killed_under_load(tmp_path: Path
     assert executions(notes).keys() == set(run_ids)
 
 
-@pytest.mark.xfail(
-    strict=False, reason="a killed server forgets deliveries: the next has the same attempt (see report)"
-)
 def test_a_fencing_token_belongs_to_one_execution(tmp_path: Path) -> None:
     """Also when the server is killed at the moment of a delivery and does not remember it."""
     notes, release = tmp_path / "notes", tmp_path / "release"

@@ -340,9 +340,6 @@ def test_no_run_is_stuck_when_workers_stop_under_load(tmp_path: Path, url: str, 
 # -- the worker record -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=False, reason="heartbeat: the first record is tried before the link is up, and not again soon"
-)
 def test_a_worker_is_in_the_registry_as_soon_as_it_is_connected(tmp_path: Path, url: str, client: WorkerClient) -> None:
     """Not one heartbeat interval later, which is an hour here."""
     with worker(tmp_path, url, PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC="3600") as started:

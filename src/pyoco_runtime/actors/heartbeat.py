@@ -73,6 +73,7 @@ class Heartbeat:
     async def run(self, context: Context) -> None:
         """Beat until asked to stop, then say good-bye."""
         unlisten = self._in_flight.on_change(lambda: self._alarm.ring_within(QUIET_SEC))
+        unwatch = self._link.on_change(lambda: self._alarm.ring_within(0))
         context.ready()
         try:
             with context.until_stopping():
@@ -84,6 +85,7 @@ class Heartbeat:
             await self._say_good_bye()
         finally:
             unlisten()
+            unwatch()
 
     def _beat_runs(self) -> None:
         now = anyio.current_time()
@@ -105,14 +107,19 @@ class Heartbeat:
         due = now >= self._record_at + self._worker_sec
         if not due and doing == self._shown:
             return
-        self._record_at = now
         if not self._link.is_up:
-            return  # the next time is soon enough
+            self._shown = ()  # it is written as soon as the link is up again
+            self._record_at = now
+            return
         try:
             await self._registry.publish(self._record())
-            self._shown = doing
         except NatsUnavailable as error:
-            _log.debug("cannot write the worker record: %s", error)
+            _log.debug("cannot write the worker record: %s; trying again", error)
+            self._shown = ()
+            self._alarm.ring_within(RETRY_SEC)
+        else:
+            self._shown = doing
+        self._record_at = now
 
     def _doing(self) -> tuple[object, ...]:
         return (len(self._in_flight) > 0, self._wheels.status)

@@ -123,7 +123,8 @@ class Run:
             await self._conclude(verdict)
             return verdict.settlement
         assert stored is not None
-        return await self._execute(context, Record(self._workshop.store, stored, self.delivery.attempt))
+        assert stored.snapshot.attempt is not None
+        return await self._execute(context, Record(self._workshop.store, stored, stored.snapshot.attempt))
 
     async def _claim(self) -> tuple[Execute | Conclude | Leave, StoredRun | None]:
         while True:
@@ -159,7 +160,7 @@ class Run:
         execution = None
         try:
             with context.until_stopping():
-                execution = await self._workshop.runner.begin(self.delivery.job, self.delivery.attempt, self._report)
+                execution = await self._workshop.runner.begin(self.delivery.job, record.attempt, self._report)
         except RunnerUnavailable as error:
             _log.error("cannot execute flows: %s; the run is given back", error, extra=self._about(35))
             return HICCUP

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 Listener = Callable[[str, str], None]
 """Is told the stream's name and the text."""
+
+
+KEPT = 16  # taps of streams that user code put there, one after the other
 
 
 class _Ears(threading.local):
@@ -24,7 +28,7 @@ class Tap:
     """Stands where a stream stood: passes all on to it, and tells the listener of the writing thread."""
 
     def __init__(self, name: str, stream: TextIO | None) -> None:
-        self._name = name
+        self.tap_name = name
         self.stream = stream  # None in a program without a console
 
     def write(self, text: str) -> int:
@@ -37,7 +41,7 @@ class Tap:
             if self.stream is not None:
                 self.stream.write(text)
             if text:
-                listener(self._name, text)
+                listener(self.tap_name, text)
         finally:
             _ears.listener = listener
         return len(text)
@@ -63,12 +67,14 @@ class Capture:
     """The taps of this process: they are there while at least one run needs them.
 
     It is not pyoco's own capture, which exchanges the streams for every run: when runs overlap, each puts back what
-    the other had put there.
+    the other had put there. A tap is not freed soon: `print` in another thread may be in the middle of using it, and
+    CPython before 3.14 holds no reference of its own to sys.stdout.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
+        self._taps: deque[Tap] = deque(maxlen=KEPT)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -77,9 +83,9 @@ class Capture:
             self._users += 1
             # Looked at every time: user code may have put a stream of its own there.
             if not isinstance(sys.stdout, Tap):
-                sys.stdout = Tap("stdout", sys.stdout)
+                sys.stdout = self._tap("stdout", sys.stdout)
             if not isinstance(sys.stderr, Tap):
-                sys.stderr = Tap("stderr", sys.stderr)
+                sys.stderr = self._tap("stderr", sys.stderr)
         try:
             yield
         finally:
@@ -88,6 +94,13 @@ class Capture:
                 if self._users == 0:
                     sys.stdout = _untapped(sys.stdout)
                     sys.stderr = _untapped(sys.stderr)
+
+    def _tap(self, name: str, stream: TextIO | None) -> TextIO:
+        for tap in self._taps:
+            if tap.tap_name == name and tap.stream is stream:
+                return cast("TextIO", tap)
+        self._taps.append(Tap(name, stream))
+        return cast("TextIO", self._taps[-1])
 
 
 def _untapped(stream: Any) -> Any:

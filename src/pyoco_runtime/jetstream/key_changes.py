@@ -32,7 +32,7 @@ class NatsKeyChanges:
         if is_marker(message.headers):
             return KeyRemoved(key_id, message.seq)
         try:
-            return KeyChanged(StoredKey(key_from(message.data), message.seq))
+            return KeyChanged(StoredKey(key_from(message.data, key_id), message.seq))
         except Unreadable as error:
             _log.warning("the record of an API key cannot be read: %s", error, extra={"api_key_id": key_id})
             return KeyRemoved(key_id, message.seq)

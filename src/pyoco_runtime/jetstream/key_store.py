@@ -32,7 +32,7 @@ class NatsKeyStore:
         # of the leader, not of the nearest replica, which may not know of a revocation yet; and one round trip whether
         # the key is there or not
         entry = await self._bucket.last(PREFIX + key_id)
-        return None if entry is None or entry.is_marker else StoredKey(key_from(entry.value), entry.revision)
+        return None if entry is None or entry.is_marker else StoredKey(key_from(entry.value, key_id), entry.revision)
 
     async def create(self, record: ApiKeyRecord) -> int:
         return await self._bucket.create(PREFIX + check_key_id(record.key_id), key_to(record))

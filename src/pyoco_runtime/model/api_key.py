@@ -126,6 +126,11 @@ def revoked(record: ApiKeyRecord, at: float) -> ApiKeyRecord:
     return record if record.revoked_at is not None else evolve(record, revoked_at=at)
 
 
+def newest_first(record: ApiKeyRecord) -> tuple[float, str]:
+    """How lists of keys are sorted."""
+    return (-record.created_at, record.key_id)
+
+
 def verified(key: ApiKey, record: ApiKeyRecord | None, pepper: str | None) -> Principal | None:
     """Whose key it is, or None if it is not right; takes a fraction of a second of CPU, so not in the event loop.
 

@@ -61,6 +61,7 @@ def on_delivery(
         return Conclude(Ack())
     if found.attempt is not None and found.attempt > attempt:
         return Leave(f"a newer attempt has it: {found.attempt}")
+    attempt = attempt.after(found.attempt)
     if found.is_cancel_requested:
         return Conclude(Ack(), cancelled(evolve(found, attempt=attempt, worker_id=worker_id), now))
     if is_last:
@@ -92,8 +93,8 @@ class Lost:
     settlement: Settlement | None = None
 
 
-def on_conflict(attempt: Attempt, worker_id: str | None, found: RunSnapshot | None) -> Lost | None:
-    """Whether the attempt of that worker may go on with what somebody else has written in between."""
+def on_conflict(attempt: Attempt, found: RunSnapshot | None) -> Lost | None:
+    """Whether this attempt may go on with what somebody else has written in between."""
     if found is None:
         return Lost("the run was removed while it was executed", Term(Reason.ORPHANED_JOB))
     if found.attempt is None:
@@ -102,9 +103,6 @@ def on_conflict(attempt: Attempt, worker_id: str | None, found: RunSnapshot | No
         return Lost(f"a newer attempt has taken it over: {found.attempt}")
     if found.status.is_terminal:
         return Lost(f"somebody else has ended it: {found.status}", Ack())
-    if found.worker_id != worker_id:
-        # a server that was killed may have forgotten a delivery, and makes it again with the same count
-        return Lost(f"worker {found.worker_id} has taken it over with the same attempt")
     return None
 
 

@@ -82,9 +82,12 @@ def letter_to(letter: DeadLetter) -> bytes:
     return _dump(_converter.unstructure(letter))
 
 
-def key_from(data: bytes) -> ApiKeyRecord:
-    """Read the record of an API key, whoever wrote it. Raises Unreadable."""
-    return _read(data, ApiKeyRecord)
+def key_from(data: bytes, key_id: str) -> ApiKeyRecord:
+    """Read the record of that API key, whoever wrote it. Raises Unreadable, also if it is the record of another."""
+    record = _read(data, ApiKeyRecord)
+    if record.key_id != key_id:
+        raise Unreadable("not an ApiKeyRecord of its place: key_id names another key")
+    return record
 
 
 def key_to(record: ApiKeyRecord) -> bytes:

@@ -205,6 +205,29 @@ async def test_an_outage_is_no_crash_and_the_record_comes_back() -> None:
 
 
 @in_virtual_time
+async def test_the_first_record_comes_with_the_link_not_an_interval_later() -> None:
+    """A worker that has just connected is seen at once."""
+    heart = Heart(worker_sec=3600.0)
+    heart.process.disconnect()
+    async with alone(heart.heartbeat):
+        await anyio.sleep(7)
+        heart.process.reconnect()
+        back = anyio.current_time()
+        await anyio.sleep(0.04)
+        assert [round(at - back, 1) for at in heart.writes] == [0.0]
+
+
+@in_virtual_time
+async def test_a_record_that_could_not_be_written_is_tried_again_soon() -> None:
+    """Not one interval later."""
+    heart = Heart(worker_sec=3600.0)
+    heart.server.faults.next("registry.publish", Lost.BEFORE)
+    async with alone(heart.heartbeat):
+        await anyio.sleep(10)
+        assert len(heart.writes) == 1
+
+
+@in_virtual_time
 async def test_what_the_wheel_syncer_says_is_shown() -> None:
     """With the next record."""
     heart = Heart()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import redirect_stdout
 
@@ -177,3 +179,14 @@ def test_much_output_keeps_its_end() -> None:
     assert isinstance(b, TaskLogged)
     assert (len(a.text), a.text[-6:]) == (LOG_MAX_CHARS, "99999\n")
     assert (len(b.text), b.text[-3:]) == (LOG_MAX_CHARS, "end")
+
+
+def test_a_tap_outlives_its_runs() -> None:
+    """A print in another thread may be in the middle of it: CPython would write to freed memory."""
+    capture = Capture()
+    with capture.installed():
+        tap = weakref.ref(getattr(sys, "stdout"))  # noqa: B009 - as above
+    gc.collect()
+    assert tap() is not None
+    with capture.installed():
+        assert getattr(sys, "stdout") is tap()  # noqa: B009 - as above

@@ -48,6 +48,14 @@ def test_a_run_that_a_peer_executed_is_taken_over() -> None:
     assert isinstance(deliver(evolve(RUNNING, attempt=None)), Execute)
 
 
+def test_a_delivery_that_the_server_forgot_and_makes_again_gets_a_newer_token() -> None:
+    """A killed server counts it a second time; two executions never share a token."""
+    verdict = deliver(evolve(RUNNING, attempt=AGAIN))
+    assert isinstance(verdict, Execute)
+    assert verdict.snapshot.attempt == Attempt(5, 3)
+    assert on_conflict(AGAIN, verdict.snapshot) is not None
+
+
 def test_an_older_delivery_leaves_the_run_alone() -> None:
     """It writes nothing and settles nothing."""
     assert isinstance(deliver(evolve(RUNNING, attempt=Attempt(5, 3))), Leave)
@@ -127,7 +135,7 @@ def test_a_cancelled_run_has_no_letter(ending: Completed | Raised | Stopped) -> 
 
 def test_after_a_conflict_the_attempt_goes_on_if_it_is_still_its_run() -> None:
     """A cancel by the gateway is no loss."""
-    assert on_conflict(Attempt(5, 1), "w", cancelling(RUNNING, 15.0, None)) is None
+    assert on_conflict(Attempt(5, 1), cancelling(RUNNING, 15.0, None)) is None
 
 
 @pytest.mark.parametrize(
@@ -137,12 +145,11 @@ def test_after_a_conflict_the_attempt_goes_on_if_it_is_still_its_run() -> None:
         (evolve(RUNNING, attempt=Attempt(5, 2)), None),
         (evolve(RUNNING, attempt=Attempt(6, 1)), None),
         (evolve(RUNNING, attempt=None), None),
-        (evolve(RUNNING, worker_id="w2"), None),
         (DONE, Ack()),
     ],
 )
 def test_after_a_conflict_a_lost_run_is_let_go(found: RunSnapshot | None, settlement: Ack | Term | None) -> None:
     """A newer attempt has the say; what is terminal may leave the queue."""
-    lost = on_conflict(Attempt(5, 1), "w", found)
+    lost = on_conflict(Attempt(5, 1), found)
     assert isinstance(lost, Lost)
     assert lost.settlement == settlement
