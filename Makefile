@@ -25,7 +25,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@touch $@
 
 demo: setup  ## start gateway, worker and an embedded nats-server; Ctrl-C stops it
-	@trap : INT; $(BIN)/pyoco-runtime --role all --log-format text || [ $$? = 130 ]  # Ctrl-C is how it ends
+	@trap : INT; $(BIN)/pyoco-runtime --role all --log-format text --flow-resolver examples/hello_flow.py:resolve || [ $$? = 130 ]  # Ctrl-C is how it ends
 
 test: setup  ## every test, with a sample of the simulation's seeds
 	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)

@@ -104,12 +104,13 @@ async def connected(url: str) -> tuple[Client, JetStreamContext, KeyValue]:
     return client, js, await js.key_value("pyoco_runs")
 
 
-async def submit(js: JetStreamContext, kv: KeyValue) -> str:
-    """One run, as a gateway submits it."""
-    run_id, now = str(uuid.uuid4()), time.time()
-    snapshot = {"run_id": run_id, "flow_name": "noop", "status": "PENDING", "tag": "default", "tags": ["default"]}
-    await kv.create(run_id, json.dumps({**snapshot, "params": {}, "updated_at": now}).encode())
-    job = {"run_id": run_id, "flow_name": "noop", "tag": "default", "submitted_at": now, "params": {}}
+async def submit(js: JetStreamContext, kv: KeyValue, run_id: str = "") -> str:
+    """One run, as our gateway submits it; what the peer does not know, it ignores."""
+    run_id, now = run_id or str(uuid.uuid4()), time.time()
+    same = {"run_id": run_id, "flow_name": "noop", "tag": "default", "tags": ["default"], "submitted_at": now}
+    snapshot = {**same, "status": "PENDING", "params": {}, "updated_at": now, "heartbeat_at": now}
+    revision = await kv.create(run_id, json.dumps(snapshot).encode())
+    job = {**same, "params": {}, "snapshot_revision": revision}
     await js.publish("pyoco.work.default", json.dumps(job).encode())
     return run_id
 
@@ -149,11 +150,7 @@ async def latencies(url: str, count: int) -> list[float]:
         run_id = str(uuid.uuid4())
         watcher = await kv.watch(run_id)
         begin = time.perf_counter()
-        now = time.time()
-        snapshot = {"run_id": run_id, "flow_name": "noop", "status": "PENDING", "tag": "default", "params": {}}
-        await kv.create(run_id, json.dumps({**snapshot, "updated_at": now}).encode())
-        job = {"run_id": run_id, "flow_name": "noop", "tag": "default", "submitted_at": now}
-        await js.publish("pyoco.work.default", json.dumps(job).encode())
+        await submit(js, kv, run_id)
         async for entry in watcher:
             if entry is not None and entry.value and json.loads(entry.value)["status"] in TERMINAL:
                 break

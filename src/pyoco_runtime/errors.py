@@ -68,6 +68,10 @@ class NatsUnavailable(PyocoError):
     number = 3
 
 
+class NotSent(NatsUnavailable):
+    """NATS was away before anything was sent: surely nothing has happened."""
+
+
 class LinkClosed(NatsUnavailable):
     """The connection ended for good; the link actor crashes with it and its supervisor starts a new one."""
 
@@ -99,6 +103,28 @@ class WheelGone(PyocoError):
     """The wheel is not in the store any more."""
 
 
+class WheelNotFound(PyocoError):
+    """There is no such wheel; answered to whoever asked for it by name."""
+
+    number = 23
+
+
+class WheelConflict(PyocoError):
+    """The store has this version of the package or a newer one; names the newest."""
+
+    number = 22
+
+
+class InvalidWheel(PyocoError):
+    """A request about wheels that makes no sense; says what would be right."""
+
+    number = 2
+
+
+class WheelTooLarge(InvalidWheel):
+    """The wheel has more bytes than are accepted."""
+
+
 class WheelSyncFailed(PyocoError):
     """Wheels could not be downloaded or installed; the old ones stay in use."""
 
@@ -109,6 +135,60 @@ class InvalidQuery(PyocoError):
     """A list was asked for in a way that makes no sense; says what would be right."""
 
     number = 17
+
+
+class InvalidRequest(PyocoError):
+    """A request that cannot be understood or is against the rules; says what to change."""
+
+    number = 2
+
+
+class RunNotFound(PyocoError):
+    """There is no such run, or it belongs to somebody else: which of them is told to nobody."""
+
+    number = 5
+
+
+class WorkflowTooLarge(PyocoError):
+    """A flow.yaml over the limit."""
+
+    number = 16
+
+
+class InvalidWorkersRequest(PyocoError):
+    """Workers were asked for, or changed, in a way that makes no sense; says what would be right."""
+
+    number = 19
+
+
+class WorkerNotFound(PyocoError):
+    """There is no such worker."""
+
+    number = 20
+
+
+class LetterNotFound(PyocoError):
+    """There is no such dead letter, or it belongs to somebody else."""
+
+    number = 36
+
+
+class NotReplayable(PyocoError):
+    """A dead letter from which no run can be made; says why."""
+
+    number = 37
+
+
+class KeyReused(PyocoError):
+    """An idempotency key that was used for another request before."""
+
+    number = 38
+
+
+class BodyTooLarge(PyocoError):
+    """A request body over the limit."""
+
+    number = 40
 
 
 class Dropped(PyocoError):
@@ -140,6 +220,18 @@ class InvalidApiKey(PyocoError):
 
     def __init__(self) -> None:
         super().__init__("invalid api key")
+
+
+class Busy(PyocoError):
+    """Too many wait for the same thing; whoever asked may ask again in a moment."""
+
+    number = 41
+
+
+class AdminOnly(PyocoError):
+    """The API key is right, but this is for keys that were made with --admin."""
+
+    number = 39
 
 
 # -- the house --------------------------------------------------------------------------------------------------------

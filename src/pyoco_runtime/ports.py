@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
 from attrs import frozen
 
+from pyoco_runtime.errors import PyocoError
 from pyoco_runtime.model.api_key import ApiKeyRecord
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.dead_letter import DeadLetter
@@ -18,7 +19,8 @@ from pyoco_runtime.model.job import InvalidJob, Job
 from pyoco_runtime.model.progress import Progress
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.settlement import Settlement
-from pyoco_runtime.model.wheels import WheelInfo
+from pyoco_runtime.model.wheel_event import HistoryQuery, WheelEvent
+from pyoco_runtime.model.wheels import WheelInfo, WheelShelf
 from pyoco_runtime.model.worker import WorkerRecord
 
 Clock = Callable[[], float]
@@ -79,6 +81,16 @@ class LinkOwner(Protocol):
         """Close the connection, if there is one."""
 
 
+class HouseView(Protocol):
+    """All processes of ours on this NATS, as their consoles show them."""
+
+    async def reports(self) -> list[ProcessReport]:
+        """Their trees, by process; takes as long as nobody new answers. Raises NatsUnavailable."""
+
+    async def restart(self, process: str, actor: str) -> str:
+        """Have one process restart one actor; returns the actor's path. Raises NoSuchActor, NatsUnavailable."""
+
+
 class Desk(Protocol):
     """What the console shows and does: the tree of this process."""
 
@@ -129,6 +141,9 @@ class RunStore(Protocol):
 
     async def create(self, snapshot: RunSnapshot) -> int:
         """Store a new run; returns its revision. Raises RunExists, NatsUnavailable."""
+
+    async def create_all(self, snapshots: Sequence[RunSnapshot]) -> list[int | PyocoError]:
+        """Store many new runs with one wait; each has its revision or its error in its place."""
 
     async def update(self, snapshot: RunSnapshot, revision: int) -> int:
         """Store over exactly that revision; returns the new one. Raises RevisionConflict, NatsUnavailable."""
@@ -236,6 +251,9 @@ class WorkQueue(Protocol):
     async def publish(self, job: Job) -> int:
         """Put a job on the queue, once however often it is called; returns its sequence. Raises NatsUnavailable."""
 
+    async def publish_all(self, jobs: Sequence[Job]) -> list[int | PyocoError]:
+        """Put many jobs on the queue with one wait; each has its sequence or its error in its place."""
+
     def pulling(self, tag: str) -> AbstractAsyncContextManager[Puller]:
         """Pull jobs of this tag, making its consumer if it is missing. Raises NatsUnavailable."""
 
@@ -275,12 +293,122 @@ class WorkerRegistry(Protocol):
     async def publish(self, record: WorkerRecord) -> None:
         """Store the record, keeping `hidden` and the fields that others added. Raises NatsUnavailable."""
 
+    async def get(self, worker_id: str) -> WorkerRecord | None:
+        """The latest; None if there is surely none, or none with such an id. Raises NatsUnavailable, Unreadable."""
+
+    async def hide(self, worker_id: str, hidden: bool, at: float) -> WorkerRecord | None:
+        """Set `hidden` and `updated_at` by compare-and-set; returns what is stored then, None if there is none.
+
+        Raises NatsUnavailable, Unreadable.
+        """
+
+    def changes(self) -> AbstractAsyncContextManager[WorkerChanges]:
+        """Hear of every worker, first all that are stored, then every write. Raises NatsUnavailable."""
+
+
+@frozen
+class WorkerChanged:
+    """A record as it was written."""
+
+    record: WorkerRecord
+    revision: int
+
+
+@frozen
+class WorkerRemoved:
+    """A record is gone. One that grows too old vanishes without this."""
+
+    worker_id: str
+    revision: int
+
+
+WorkerChange = WorkerChanged | WorkerRemoved | CaughtUp
+
+
+class WorkerChanges(Protocol):
+    """The feed of all workers."""
+
+    async def next(self) -> WorkerChange:
+        """The next one; values that cannot be read are skipped. Raises NatsUnavailable when the feed is lost."""
+
+
+@frozen
+class StoredLetter:
+    """A dead letter and its place in the stream, which is its id."""
+
+    seq: int
+    letter: DeadLetter
+
 
 class DeadLetters(Protocol):
     """The dead letters."""
 
     async def publish(self, letter: DeadLetter) -> None:
         """Store a letter. Raises NatsUnavailable."""
+
+    async def get(self, seq: int) -> StoredLetter | None:
+        """The letter of that number; None if there is surely none (any more). Raises NatsUnavailable, Unreadable."""
+
+    async def drop(self, seq: int) -> bool:
+        """Remove it; whether it was there. Raises NatsUnavailable."""
+
+    async def count(self) -> int:
+        """How many there are. Raises NatsUnavailable."""
+
+    def changes(self) -> AbstractAsyncContextManager[LetterChanges]:
+        """Hear of every letter, first all that are stored, oldest first, then every new one. Raises NatsUnavailable."""
+
+
+LetterChange = StoredLetter | CaughtUp
+
+
+class LetterChanges(Protocol):
+    """The feed of all dead letters. Nobody says when one is removed or grows too old."""
+
+    async def next(self) -> LetterChange:
+        """The next one; values that cannot be read are skipped. Raises NatsUnavailable when the feed is lost."""
+
+
+@frozen
+class TagDepth:
+    """What waits on the queue under one tag."""
+
+    tag: str
+    waiting: int
+    """Jobs that nobody has taken."""
+    in_hand: int
+    """Jobs that a worker has, or that wait to be delivered again."""
+    oldest_waiting_at: float | None
+    """When the oldest of those that wait was published; a timestamp."""
+
+
+class QueueGauge(Protocol):
+    """How full the queue is."""
+
+    async def read(self) -> tuple[TagDepth, ...]:
+        """Every tag that has a consumer or a job; costs a round trip or two for each. Raises NatsUnavailable."""
+
+
+@frozen
+class Promise:
+    """What was answered, or is being answered, to a request with an idempotency key."""
+
+    run_id: str
+    body_sha256: str
+    created_at: float
+
+
+class PromiseStore(Protocol):
+    """The idempotency keys of the last 24 hours."""
+
+    async def claim(self, key: str, promise: Promise) -> Promise:
+        """Store it if the key is new; returns what is stored under the key then. Raises NatsUnavailable.
+
+        `key` may be any text; the caller has put the tenant into it.
+        """
+
+    async def release(self, key: str, promise: Promise) -> None:
+        """Forget the key if this promise is stored under it: it was not kept. Raises NatsUnavailable."""
 
 
 class WheelStore(Protocol):
@@ -294,6 +422,83 @@ class WheelStore(Protocol):
 
     def watching(self) -> AbstractAsyncContextManager[WheelWatch]:
         """Hear of changes while the block runs. Raises NatsUnavailable."""
+
+
+class WheelRegistry(WheelStore, Protocol):
+    """The same wheels, for the gateway: it takes, gives and deletes them."""
+
+    async def look(self) -> WheelShelf:
+        """All that are there, and the revision that goes with them. Raises NatsUnavailable."""
+
+    async def open(self, name: str) -> WheelReading:
+        """Find one in order to read it. Raises WheelGone, NatsUnavailable."""
+
+    def uploading(self) -> AbstractAsyncContextManager[WheelUpload]:
+        """Take the bytes of a new one; what is not committed when the block ends is thrown away.
+
+        After a commit that may have happened the bytes stay, for `sweep` to decide. Raises NatsUnavailable.
+        """
+
+    async def delete(self, name: str) -> WheelInfo:
+        """Take one out and tell what it was. Raises WheelGone, NatsUnavailable."""
+
+    async def sweep(self) -> int:
+        """Throw away the bytes that no wheel has and nobody has added to for long; returns of how many uploads.
+
+        They are left by a process that was killed, or by a connection that was lost before it could clean up.
+        Raises NatsUnavailable.
+        """
+
+
+class WheelReading(Protocol):
+    """A wheel that can be read."""
+
+    @property
+    def info(self) -> WheelInfo:
+        """What it is."""
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Its bytes in pieces. The last piece comes only if the digest is right.
+
+        Raises WheelGone if it is replaced meanwhile, Unreadable if the digest is wrong, NatsUnavailable.
+        """
+
+
+@frozen(kw_only=True)
+class WheelLabel:
+    """What is stored with the bytes of a wheel."""
+
+    name: str
+    tags: tuple[str, ...] = ()
+    content_type: str = "application/octet-stream"
+
+
+class WheelUpload(Protocol):
+    """A wheel on its way into the store; nobody sees it before it is committed."""
+
+    @property
+    def nuid(self) -> str:
+        """What it will be known by."""
+
+    async def write(self, data: bytes) -> None:
+        """Add bytes, of any number; at most one chunk of them stays in memory. Raises NatsUnavailable."""
+
+    async def commit(self, label: WheelLabel, revision: int) -> WheelInfo:
+        """Make it visible, in place of one of that name, if the shelf still has that revision.
+
+        Raises RevisionConflict: look again, decide, and commit again. Raises NatsUnavailable, and then it may have
+        happened: look whether the shelf has a wheel with this nuid, and else commit again.
+        """
+
+
+class WheelHistory(Protocol):
+    """Who has uploaded and deleted wheels."""
+
+    async def append(self, event: WheelEvent) -> None:
+        """Add one; to add it again changes nothing. Raises NatsUnavailable."""
+
+    async def recent(self, query: HistoryQuery) -> list[WheelEvent]:
+        """The newest that are wanted, newest first. Raises NatsUnavailable."""
 
 
 class WheelWatch(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from pyoco_runtime.errors import PyocoError
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.ports import Puller, WorkQueue
 
@@ -23,6 +24,9 @@ class Pulling:
 
     async def publish(self, job: Job) -> int:
         return await self._queue.publish(job)
+
+    async def publish_all(self, jobs: Sequence[Job]) -> list[int | PyocoError]:
+        return await self._queue.publish_all(jobs)
 
     @asynccontextmanager
     async def pulling(self, tag: str) -> AsyncIterator[Puller]:

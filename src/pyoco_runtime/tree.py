@@ -15,24 +15,20 @@ from attrs import evolve, frozen
 from pyoco_runtime.actors.console import Console
 from pyoco_runtime.actors.link import Link
 from pyoco_runtime.actors.nats import Nats
-from pyoco_runtime.actors.reconciler import Reconciler
 from pyoco_runtime.core import Actor, ActorSpec, Children, ChildSpec, SupervisorSpec, World
 from pyoco_runtime.desk import Desk
 from pyoco_runtime.errors import AddressInUse, StoreLocked
-from pyoco_runtime.gateway.app import create_app, create_probe_app
+from pyoco_runtime.gateway.app import create_probe_app
 from pyoco_runtime.gateway.http import Http
 from pyoco_runtime.gateway.listener import Listener
+from pyoco_runtime.gateway_parts import Gateway, jetstream_gateway_ports
 from pyoco_runtime.jetstream.console import NatsConsoleHost
-from pyoco_runtime.jetstream.dead_letters import NatsDeadLetters
 from pyoco_runtime.jetstream.link import NatsLink
-from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
 from pyoco_runtime.jetstream.resources import Names
-from pyoco_runtime.jetstream.run_store import NatsRunStore
 from pyoco_runtime.layout import ActorLayout, Known, SupervisorLayout
-from pyoco_runtime.model.reconcile import Limits
 from pyoco_runtime.nats_server import NatsServer, ServerConfig, check_free
 from pyoco_runtime.pulling import Pulling
-from pyoco_runtime.settings import Isolation, Loaded, Role, Settings
+from pyoco_runtime.settings import AuthMode, Isolation, Loaded, Role, Settings
 from pyoco_runtime.worker_parts import FlowPool, WorkerParts, flow_pool, jetstream_ports, wheel_overlay
 
 T = TypeVar("T")
@@ -42,7 +38,8 @@ DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 
 KNOWN = Known(
     actors=frozenset(
-        {"nats", "link", "http", "reconciler", "probe", "console"}
+        {"nats", "link", "probe", "console"}
+        | {"http", "run-index", "worker-index", "letter-index", "key-cache", "reconciler"}
         | {"runners", "wheel-syncer", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "consumer", "run"}
     ),
     supervisors=frozenset({"runtime", "gateway", "worker", "runs"}),
@@ -54,7 +51,9 @@ Makers = dict[str, Callable[[ActorLayout], Callable[[], Actor]]]
 
 def members(settings: Settings) -> frozenset[str]:
     """The children of the layout that this role runs."""
-    gateway = {"gateway", "http", "reconciler"}
+    gateway = {"gateway", "http", "run-index", "worker-index", "letter-index", "reconciler"}
+    if settings.http_auth_mode is AuthMode.API_KEY:
+        gateway.add("key-cache")
     worker = {"worker", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "runs", "run", "consumer"}
     if settings.isolation is Isolation.PROCESS:
         worker.add("runners")
@@ -107,7 +106,8 @@ def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[st
     urls = _urls(settings, server)
     process = settings.process_name or process_name(settings.role)
     world = World()
-    link = NatsLink(urls, f"pyoco-runtime {process}", _names(settings))
+    names = _names(settings)
+    link = NatsLink(urls, f"pyoco-runtime {process}", names)
     desk = Desk(process, settings.role, VERSION, link)
     http = Listener(settings.host, settings.port, option="--port") if "http" in present else None
     probe = (
@@ -117,13 +117,11 @@ def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[st
     makers: Makers = {
         "nats": lambda layout: lambda: Nats(_there(server)),
         "link": lambda layout: lambda: Link(link),
-        "http": lambda layout: lambda: Http(create_app(desk), _there(http), _grace(layout)),
         "probe": lambda layout: lambda: Http(create_probe_app(desk), _there(probe), _grace(layout)),
         "console": lambda layout: lambda: Console(desk, host, link, world.feed),
     }
-    if "reconciler" in present:
-        reconciler = _reconciler(settings, link)
-        makers["reconciler"] = lambda layout: reconciler
+    if http is not None:
+        makers |= Gateway(settings, jetstream_gateway_ports(settings, link, names), desk, http).makers()
     worker = pulling = None
     if "worker" in present:
         overlay = wheel_overlay(settings)
@@ -197,14 +195,6 @@ def _actor(layout: ActorLayout, name: str, make: Callable[[], Actor]) -> ActorSp
         start_timeout_sec=layout.start_timeout_sec,
         shutdown_sec=layout.shutdown_sec,
     )
-
-
-def _reconciler(settings: Settings, link: NatsLink) -> Callable[[], Actor]:
-    runs = NatsRunStore(link, settings.runs_kv_bucket, settings.max_run_snapshot_bytes)
-    inspector = NatsQueueInspector(link, settings.work_subject_prefix)
-    letters = NatsDeadLetters(link, settings.dlq_subject_prefix, settings.dlq_stream)
-    limits = Limits(silent_sec=max(30.0, 3 * settings.run_heartbeat_interval_sec))
-    return lambda: Reconciler(runs, inspector, letters, link, time.time, limits)
 
 
 def _server(settings: Settings) -> NatsServer:

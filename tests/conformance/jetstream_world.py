@@ -15,17 +15,32 @@ from nats.js.api import ObjectMeta
 from nats.js.errors import NotFoundError
 
 from pyoco_runtime.jetstream.dead_letters import NatsDeadLetters
+from pyoco_runtime.jetstream.key_store import NatsKeyStore
 from pyoco_runtime.jetstream.link import NatsLink
+from pyoco_runtime.jetstream.promise_store import NatsPromiseStore
+from pyoco_runtime.jetstream.queue_gauge import NatsQueueGauge
 from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
 from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.jetstream.run_store import NatsRunStore
+from pyoco_runtime.jetstream.wheel_history import NatsWheelHistory
 from pyoco_runtime.jetstream.wheel_store import NatsWheelStore
 from pyoco_runtime.jetstream.work_queue import ConsumerSettings, NatsWorkQueue
 from pyoco_runtime.jetstream.worker_registry import NatsWorkerRegistry
 from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.wire import letter_from, worker_from
 from pyoco_runtime.model.worker import WorkerRecord
-from pyoco_runtime.ports import DeadLetters, QueueInspector, RunStore, WheelStore, WorkerRegistry, WorkQueue
+from pyoco_runtime.ports import (
+    DeadLetters,
+    KeyStore,
+    PromiseStore,
+    QueueGauge,
+    QueueInspector,
+    RunStore,
+    WheelHistory,
+    WheelRegistry,
+    WorkerRegistry,
+    WorkQueue,
+)
 from tests.conformance.world import Consumer, Process, World
 
 NAMES = Names(
@@ -60,7 +75,11 @@ class _Process:
         self.inspector: QueueInspector = NatsQueueInspector(link, NAMES.work_subject_prefix)
         self.registry: WorkerRegistry = NatsWorkerRegistry(link, NAMES.workers_bucket)
         self.dead_letters: DeadLetters = NatsDeadLetters(link, NAMES.dlq_subject_prefix, NAMES.dlq_stream)
-        self.wheels: WheelStore = NatsWheelStore(link, NAMES.wheels_bucket)
+        self.gauge: QueueGauge = NatsQueueGauge(link, NAMES.work_subject_prefix)
+        self.promises: PromiseStore = NatsPromiseStore(link, NAMES.promises_bucket)
+        self.keys: KeyStore = NatsKeyStore(link, NAMES.auth_bucket)
+        self.wheels: WheelRegistry = NatsWheelStore(link, NAMES.wheels_bucket)
+        self.wheel_history: WheelHistory = NatsWheelHistory(link, NAMES.wheel_history_bucket)
 
     async def reconnect(self) -> None:
         await self._link.connect()
@@ -122,6 +141,19 @@ class JetStreamWorld(World):
             found.append(letter_from(message.data))
             seq = message.seq + 1
 
+    async def remove_worker(self, worker_id: str) -> None:
+        await (await self._js.key_value(NAMES.workers_bucket)).delete(worker_id)
+
+    async def write_key(self, key_id: str, data: bytes | None) -> None:
+        bucket = await self._js.key_value(NAMES.auth_bucket)
+        if data is None:
+            await bucket.delete(f"api_keys.{key_id}")
+        else:
+            await bucket.put(f"api_keys.{key_id}", data)
+
+    async def write_letter(self, tag: str, data: bytes) -> int:
+        return (await self._js.publish(f"{NAMES.dlq_subject_prefix}.{tag}", data)).seq
+
     async def upload(self, name: str, data: bytes, tags: tuple[str, ...]) -> None:
         store = await self._js.object_store(NAMES.wheels_bucket)
         headers = {"sha256": hashlib.sha256(data).hexdigest(), "x-pyoco-wheel-tags": ",".join(tags)}
@@ -129,6 +161,21 @@ class JetStreamWorld(World):
 
     async def delete_wheel(self, name: str) -> None:
         await (await self._js.object_store(NAMES.wheels_bucket)).delete(name)
+
+    async def read_wheel(self, name: str) -> bytes:
+        return (await (await self._js.object_store(NAMES.wheels_bucket)).get(name)).data or b""
+
+    async def wheel_chunks(self, nuid: str) -> int:
+        stream, subject = f"OBJ_{NAMES.wheels_bucket}", f"$O.{NAMES.wheels_bucket}.C.{nuid}"
+        found, seq = 0, 1
+        while True:
+            try:
+                message = await self._js.get_msg(stream, seq=seq, subject=subject, next=True)
+            except NotFoundError:
+                return found
+            assert message.seq is not None
+            found += len(message.data or b"")
+            seq = message.seq + 1
 
 
 @asynccontextmanager

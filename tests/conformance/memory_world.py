@@ -7,7 +7,18 @@ from contextlib import asynccontextmanager
 
 from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.worker import WorkerRecord
-from pyoco_runtime.ports import DeadLetters, QueueInspector, RunStore, WheelStore, WorkerRegistry, WorkQueue
+from pyoco_runtime.ports import (
+    DeadLetters,
+    KeyStore,
+    PromiseStore,
+    QueueGauge,
+    QueueInspector,
+    RunStore,
+    WheelHistory,
+    WheelRegistry,
+    WorkerRegistry,
+    WorkQueue,
+)
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
 from pyoco_runtime.testing.memory_jetstream import MemoryJetStream, virtual_clock
 from pyoco_runtime.testing.memory_process import MemoryProcess
@@ -24,7 +35,11 @@ class _Process:
         self.inspector: QueueInspector = process.inspector
         self.registry: WorkerRegistry = process.registry
         self.dead_letters: DeadLetters = process.dead_letters
-        self.wheels: WheelStore = process.wheels
+        self.gauge: QueueGauge = process.gauge
+        self.promises: PromiseStore = process.promises
+        self.keys: KeyStore = process.keys
+        self.wheels: WheelRegistry = process.wheels
+        self.wheel_history: WheelHistory = process.wheel_history
 
     async def disconnect(self) -> None:
         self._process.disconnect()
@@ -65,10 +80,25 @@ class MemoryWorld(World):
         return found
 
     async def letters(self, tag: str) -> list[DeadLetter]:
-        return [letter for letter in self._server.log.letters() if letter.tag == tag]
+        return [stored.letter for stored in self._server.letters.letters() if stored.letter.tag == tag]
+
+    async def remove_worker(self, worker_id: str) -> None:
+        self._server.workers.write(worker_id, None, None)
+
+    async def write_key(self, key_id: str, data: bytes | None) -> None:
+        self._server.keys.write(key_id, data, None)
+
+    async def write_letter(self, tag: str, data: bytes) -> int:
+        return self._server.write_letter(data)
 
     async def upload(self, name: str, data: bytes, tags: tuple[str, ...]) -> None:
         self._server.shelf.upload(name, data, tags)
 
     async def delete_wheel(self, name: str) -> None:
         self._server.shelf.delete(name)
+
+    async def read_wheel(self, name: str) -> bytes:
+        return self._server.shelf.read(self._server.shelf.info(name).nuid)
+
+    async def wheel_chunks(self, nuid: str) -> int:
+        return len(self._server.shelf.read(nuid))

@@ -15,7 +15,18 @@ from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
 from pyoco_runtime.model.worker import WorkerRecord
-from pyoco_runtime.ports import DeadLetters, QueueInspector, RunStore, WheelStore, WorkerRegistry, WorkQueue
+from pyoco_runtime.ports import (
+    DeadLetters,
+    KeyStore,
+    PromiseStore,
+    QueueGauge,
+    QueueInspector,
+    RunStore,
+    WheelHistory,
+    WheelRegistry,
+    WorkerRegistry,
+    WorkQueue,
+)
 
 SUBMITTED_AT = 1_800_000_000.0
 
@@ -37,7 +48,11 @@ class Process(Protocol):
     inspector: QueueInspector
     registry: WorkerRegistry
     dead_letters: DeadLetters
-    wheels: WheelStore
+    gauge: QueueGauge
+    promises: PromiseStore
+    keys: KeyStore
+    wheels: WheelRegistry
+    wheel_history: WheelHistory
 
     async def disconnect(self) -> None:
         """Lose the connection."""
@@ -102,12 +117,32 @@ class World(ABC):
         """The dead letters of a tag, oldest first."""
 
     @abstractmethod
+    async def remove_worker(self, worker_id: str) -> None:
+        """Delete a worker record, as a person does."""
+
+    @abstractmethod
+    async def write_key(self, key_id: str, data: bytes | None) -> None:
+        """Write any bytes as the record of an API key, or delete it."""
+
+    @abstractmethod
+    async def write_letter(self, tag: str, data: bytes) -> int:
+        """Put any bytes among the dead letters; returns the sequence."""
+
+    @abstractmethod
     async def upload(self, name: str, data: bytes, tags: tuple[str, ...]) -> None:
         """Put a wheel into the store, as the gateway does."""
 
     @abstractmethod
     async def delete_wheel(self, name: str) -> None:
         """Take a wheel out of the store."""
+
+    @abstractmethod
+    async def read_wheel(self, name: str) -> bytes:
+        """Read a wheel, as any client of the store does."""
+
+    @abstractmethod
+    async def wheel_chunks(self, nuid: str) -> int:
+        """How many bytes the store has of that upload, whether a wheel has them or not."""
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], within_sec: float = 10.0) -> None:

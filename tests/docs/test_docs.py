@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import frozen
@@ -27,6 +28,8 @@ from pyoco_runtime.settings import SETTINGS
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent  # not ROOT/.venv/bin: the tests run on several interpreters
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HTTP_API = ROOT / "docs/how-to/use-the-http-api.md"
+"""Its commands build on each other; test_http_api_page.py runs them all."""
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 LIMIT_SEC = 30.0
 
@@ -169,10 +172,10 @@ class House:
     http_url: str
     nats_url: str
 
-    def ask(self, path: str) -> tuple[int, object]:
-        """Status and body of a GET."""
+    def ask(self, path: str, body: bytes | None = None) -> tuple[int, Any]:
+        """Status and body of a GET, or of a POST with a body."""
         try:
-            with urllib.request.urlopen(f"{self.http_url}{path}", timeout=LIMIT_SEC) as answer:
+            with urllib.request.urlopen(f"{self.http_url}{path}", body, timeout=LIMIT_SEC) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -293,6 +296,21 @@ def try_ready(house: House) -> None:
     house.until_ready()
 
 
+def try_submit(house: House) -> None:
+    """A run is accepted."""
+    house.until_ready()
+    status, body = house.ask("/runs", b'{"flow_name": "hello"}')
+    assert (status, body["status"]) == (200, "PENDING")
+
+
+def try_list(house: House) -> None:
+    """A run that was accepted is in the list."""
+    house.until_ready()
+    _, submitted = house.ask("/runs", b'{"flow_name": "hello"}')
+    _, runs = house.ask("/runs")
+    assert submitted["run_id"] in [run["run_id"] for run in runs]
+
+
 def try_actors(house: House) -> None:
     """It shows the whole tree."""
     house.until_ready()
@@ -357,6 +375,8 @@ COMMANDS: dict[str, Callable[[House], None]] = {
     "make test": try_make_test,
     "curl http://127.0.0.1:8000/health": try_health,
     "curl http://127.0.0.1:8000/ready": try_ready,
+    """curl -X POST http://127.0.0.1:8000/runs -d '{"flow_name": "hello"}'""": try_submit,
+    "curl http://127.0.0.1:8000/runs": try_list,
     ".venv/bin/pyoco-runtime actors": try_actors,
     ".venv/bin/pyoco-runtime restart all http": trying_restart("http", "runtime/gateway/http"),
     ".venv/bin/pyoco-runtime restart all runtime/gateway/http": trying_restart(
@@ -371,7 +391,7 @@ COMMANDS: dict[str, Callable[[House], None]] = {
 
 def test_every_command_is_known() -> None:
     """The pages show no command that this file does not try, and this file tries none that they do not show."""
-    assert {command for page in PAGES for command in commands(page)} == set(COMMANDS)
+    assert {command for page in PAGES if page != HTTP_API for command in commands(page)} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

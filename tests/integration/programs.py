@@ -7,10 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 BIN = Path(sys.executable).parent
 LIMIT_SEC = 60
@@ -106,3 +109,11 @@ def flat(tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for child in tree["children"]:
         found.update(flat(child))
     return found
+
+
+def wait_ready(url: str, within_sec: float = 10.0) -> None:
+    """Ask until it is ready: a moment after the connection its indexes have caught up, of which HTTP has no event."""
+    deadline = time.monotonic() + within_sec
+    while (answer := httpx.get(f"{url}/ready")).status_code != 200:
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(0.02)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from pyoco_runtime.testing.nats_server import nats_server
-from tests.integration.programs import flat, nats_url_of, program, run, trees
+from tests.integration.programs import flat, nats_url_of, program, run, trees, wait_ready
 
 FREE = {"PYOCO_NATS_CLIENT_PORT": "0", "PYOCO_PORT": "0", "PYOCO_PROBE_PORT": "0"}
 
@@ -74,7 +74,7 @@ def test_kill_9_of_the_server_under_a_running_tree(tmp_path: Path) -> None:
         assert crash["actor"] == "runtime/nats"
         assert httpx.get(f"{url}/health").status_code == 200
         started.until("connection to NATS restored")
-        assert httpx.get(f"{url}/ready").status_code == 200
+        wait_ready(url)
         actors = flat(trees(nats_url, tmp_path)[0]["tree"])
         assert {path: actor["restarts"] for path, actor in actors.items() if actor["restarts"]} == {"runtime/nats": 1}
         assert actors["runtime/nats"]["last_crash"]["type"] == "NatsServerDied"
@@ -96,7 +96,7 @@ def test_actors_shows_every_process_and_restart_restarts_one_actor(tmp_path: Pat
         found = trees(nats.url, tmp_path)
         assert [process["process"] for process in found] == ["gate", "work"]
         assert set(flat(found[0]["tree"])) == {"runtime", "runtime/link", "runtime/gateway", "runtime/gateway/http"} | {
-            "runtime/gateway/reconciler",
+            *(f"runtime/gateway/{name}" for name in ("run-index", "worker-index", "letter-index", "reconciler")),
             "runtime/console",
         }
         for actor in ("http", "runtime/link", "console"):
@@ -130,13 +130,13 @@ def test_the_tree_starts_while_nats_is_away_and_recovers(tmp_path: Path) -> None
             assert "nats" in answer.text
             nats.restart()
             started.until("connected to NATS")
-            assert httpx.get(f"{url}/ready").status_code == 200
+            wait_ready(url)
             nats.kill()
             started.until("connection to NATS lost")
             assert httpx.get(f"{url}/ready").status_code == 503
             nats.restart()
             started.until("connection to NATS restored")
-            assert httpx.get(f"{url}/ready").status_code == 200
+            wait_ready(url)
 
 
 def test_a_second_process_on_the_same_store_is_refused(tmp_path: Path) -> None:

@@ -122,7 +122,14 @@ def test_policy_of_supervisors_and_actors_is_read() -> None:
     gateway = child(read(text), "gateway")
     assert gateway == SupervisorLayout(
         "gateway",
-        children=(ActorLayout("http", shutdown_sec=10.0), ActorLayout("reconciler")),
+        children=(
+            *(
+                ActorLayout(name, shutdown_sec=2.0)
+                for name in ("run-index", "worker-index", "letter-index", "key-cache")
+            ),
+            ActorLayout("reconciler"),
+            ActorLayout("http", shutdown_sec=10.0),
+        ),
         strategy=Strategy.REST_FOR_ONE,
         intensity=Intensity(3, 5.0),
         restart=Restart.TRANSIENT,

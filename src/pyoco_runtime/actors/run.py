@@ -23,6 +23,7 @@ from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.progress import Ending, FlowEnded, Progress
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.settlement import GIVE_BACK, HICCUP, Settlement, Term
+from pyoco_runtime.model.submission import pending_as_in
 from pyoco_runtime.model.transition import advanced, beaten
 from pyoco_runtime.model.verdict import Conclude, Execute, Leave, Lost, on_delivery, on_ending
 from pyoco_runtime.ports import Clock, Delivery, Execution, FlowRunner, RunStore, StoredRun
@@ -127,19 +128,21 @@ class Run:
         return await self._execute(context, Record(self._workshop.store, stored, stored.snapshot.attempt))
 
     async def _claim(self) -> tuple[Execute | Conclude | Leave, StoredRun | None]:
+        unseen = _unseen(self.delivery)
         while True:
             try:
-                return await self._claim_once()
+                return await self._claim_once(unseen)
             except RevisionConflict:
-                continue  # somebody wrote in between: look again
+                unseen = None  # somebody wrote in between: look
             except NatsUnavailable:
                 if not self.delivery.is_last:
                     raise
                 await anyio.sleep(RETRY_SEC)  # to give it back would be limbo: the server delivers it no more
 
-    async def _claim_once(self) -> tuple[Execute | Conclude | Leave, StoredRun | None]:
+    async def _claim_once(self, found: StoredRun | None) -> tuple[Execute | Conclude | Leave, StoredRun | None]:
         store, delivery = self._workshop.store, self.delivery
-        found = await store.get(delivery.job.run_id) if delivery.job.run_id else None
+        if found is None and delivery.job.run_id:
+            found = await store.get(delivery.job.run_id)
         verdict = on_delivery(
             delivery.job,
             found.snapshot if found else None,
@@ -317,3 +320,11 @@ class Run:
 
 
 _NUMBERS = {Reason.INVALID_JOB: 12, Reason.FLOW_NOT_FOUND: 6, Reason.EXECUTION_ERROR: 7}
+
+
+def _unseen(delivery: Delivery) -> StoredRun | None:
+    """What is stored if nobody has touched it since the job was sent; the compare-and-set finds out. Saves a look."""
+    job = delivery.job
+    if not isinstance(job, Job) or job.snapshot_revision is None or delivery.attempt.delivery > 1:
+        return None
+    return StoredRun(pending_as_in(job), job.snapshot_revision)

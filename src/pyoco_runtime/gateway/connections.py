@@ -16,14 +16,27 @@ from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework, TaskGroup
 
 _FIRST_REQUEST_SEC = 1.0  # a client that connected just before the stop has its request under way by then
+_NEXT_REQUEST_SEC = 0.25  # the same for one that uses a kept connection again; longer than a request travels
 
 _log = logging.getLogger("pyoco_runtime.http")
+
+
+class LifeConfig(Config):
+    """Hypercorn's settings for one life; from the moment that it ends, every answer says that the connection closes."""
+
+    is_ending = False
+
+    def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
+        headers = super().response_headers(protocol)
+        if self.is_ending and protocol == "h11":
+            headers.append((b"connection", b"close"))  # else a client may use it again just before it is closed
+        return headers
 
 
 class Connections:
     """Serves each accepted socket with Hypercorn in a task of its own, and ends them all: gently, then surely."""
 
-    def __init__(self, app: ASGIFramework, config: Config) -> None:
+    def __init__(self, app: ASGIFramework, config: LifeConfig) -> None:
         self._app = ASGIWrapper(app)
         self._config = config
         self._open: dict[asyncio.Task[None], _Connection] = {}
@@ -37,10 +50,16 @@ class Connections:
         task.add_done_callback(self._ended)
 
     async def drain(self) -> None:
-        """Take no second request from anyone, and return when all that are here have their answer."""
+        """Take a last request from everyone whose is on the way, and return when all have their answer."""
+        self._config.is_ending = True
         for connection in tuple(self._open.values()):
-            await connection.progress.drain()
-        with anyio.move_on_after(_FIRST_REQUEST_SEC):
+            connection.progress.is_draining = True
+        with anyio.move_on_after(_NEXT_REQUEST_SEC):
+            await self._all_ended()
+        for connection in tuple(self._open.values()):
+            if connection.progress.requests:
+                await connection.progress.terminated.set()
+        with anyio.move_on_after(_FIRST_REQUEST_SEC - _NEXT_REQUEST_SEC):
             await self._all_ended()
         for connection in tuple(self._open.values()):
             await connection.progress.terminated.set()
@@ -81,24 +100,19 @@ class _Progress(WorkerContext):
     """What Hypercorn asks about the server, here for a single connection.
 
     Hypercorn closes a silent connection as soon as the server stops. One that was accepted a moment ago has its first
-    request on the way, and that request would be lost.
+    request on the way, one that was kept perhaps its next, and that request would be lost.
     """
 
     single_task_class = _Timer
 
     def __init__(self) -> None:
         super().__init__(max_requests=None)
-        self._draining = False
+        self.is_draining = False
+        """End the connection after the next request."""
 
     async def mark_request(self) -> None:
         self.requests += 1
-        if self._draining:
-            await self.terminated.set()
-
-    async def drain(self) -> None:
-        """End the connection after the request in hand, or after the first if there was none yet."""
-        self._draining = True
-        if self.requests:
+        if self.is_draining:
             await self.terminated.set()
 
 

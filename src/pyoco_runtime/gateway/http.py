@@ -7,12 +7,11 @@ import logging
 import sys
 
 import anyio
-from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework
 
 from pyoco_runtime.core import Context
 from pyoco_runtime.gateway.closing import Closing
-from pyoco_runtime.gateway.connections import Connections
+from pyoco_runtime.gateway.connections import Connections, LifeConfig
 from pyoco_runtime.gateway.listener import Listener
 
 _KEEP_ALIVE_SEC = 75.0  # longer than clients keep a silent connection (httpx: 5), so that they close it and not we
@@ -70,8 +69,8 @@ class Http:
                 await anyio.sleep(_SHORTAGE_PAUSE_SEC)
 
 
-def _config() -> Config:
-    config = Config()
+def _config() -> LifeConfig:
+    config = LifeConfig()
     config.errorlog = _log
     config.accesslog = None
     config.include_server_header = False

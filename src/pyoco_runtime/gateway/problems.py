@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from quart import Quart, request
 from werkzeug.exceptions import HTTPException
 
-from pyoco_runtime.errors import NatsUnavailable, PyocoError
+from pyoco_runtime.errors import PyocoError
 
 Answer = tuple[dict[str, object], int, dict[str, str]]
 
@@ -26,16 +26,37 @@ _STATUS: Mapping[int, int] = {
     22: 409,  # wheel version conflict
     23: 404,  # wheel not found
     33: 404,  # no such actor
+    36: 404,  # dead letter not found
+    37: 409,  # dead letter cannot be replayed
+    38: 409,  # idempotency key reused
+    39: 403,  # admin key needed
+    40: 413,  # body too large
+    41: 503,  # busy
 }
+_TEXT: Mapping[int, str] = {
+    2: "invalid request",
+    3: "nats unavailable",
+    5: "run not found",
+    16: "workflow too large",
+    17: "invalid list query",
+    19: "invalid workers request",
+    20: "worker not found",
+    36: "dead letter not found",
+    37: "dead letter cannot be replayed",
+    38: "idempotency key reused",
+    39: "admin key required",
+    40: "request too large",
+    41: "busy",
+}
+"""What `detail` begins with; for the others, the error says it itself."""
 
 _log = logging.getLogger("pyoco_runtime.http")
 
 
 def install(app: Quart) -> None:
     """Have every error of this app answered from here."""
-    app.register_error_handler(PyocoError, _on_pyoco_error)
     app.register_error_handler(HTTPException, _on_http_exception)
-    app.register_error_handler(Exception, _on_defect)
+    app.register_error_handler(Exception, _on_error)
 
 
 def problem(detail: object, number: int | None, status: int) -> Answer:
@@ -48,12 +69,23 @@ def status_of(error: PyocoError) -> int:
     return 500 if error.number is None else _STATUS.get(error.number, 500)
 
 
-async def _on_pyoco_error(error: PyocoError) -> Answer:
-    status = status_of(error)
-    if status == 500:
-        return await _on_defect(error)
-    detail = f"nats unavailable: {error}" if isinstance(error, NatsUnavailable) else str(error)
-    return problem(detail, error.number, status)
+def detail_of(error: PyocoError) -> str:
+    """What the client is told."""
+    text = "" if error.number is None else _TEXT.get(error.number, "")
+    return ": ".join(part for part in (text, str(error)) if part)
+
+
+def answer_to(error: Exception, method: str, path: str) -> Answer:
+    """What a request that failed with this is answered; a defect of ours is logged."""
+    number = error.number if isinstance(error, PyocoError) else None
+    if isinstance(error, PyocoError) and status_of(error) != 500:
+        return problem(detail_of(error), number, status_of(error))
+    _log.error("%s %s failed", method, path, exc_info=error)
+    return problem(f"internal error: {type(error).__name__}; the log of the gateway says more", number, 500)
+
+
+async def _on_error(error: Exception) -> Answer:
+    return answer_to(error, request.method, request.path)
 
 
 async def _on_http_exception(error: HTTPException) -> Answer:
@@ -61,12 +93,6 @@ async def _on_http_exception(error: HTTPException) -> Answer:
     # the rest tells the client what to do, as Allow does with 405
     headers = {name: value for name, value in error.get_headers() if name.lower() != "content-type"}
     return body, status, headers
-
-
-async def _on_defect(error: Exception) -> Answer:
-    _log.error("%s %s failed", request.method, request.path, exc_info=error)
-    number = error.number if isinstance(error, PyocoError) else None
-    return problem(f"internal error: {type(error).__name__}; the log of the gateway says more", number, 500)
 
 
 def _described(error: HTTPException) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from pyoco_runtime.errors import NatsUnavailable, RevisionConflict
-from pyoco_runtime.jetstream.requests import NoResponders, Refused, Requests
+from pyoco_runtime.errors import NatsUnavailable, PyocoError, RevisionConflict
+from pyoco_runtime.jetstream.requests import Message, NoResponders, Refused, Requests
 
 KEY_LIMIT = 512  # characters; a control line over 4096 bytes would cost the whole connection
 _KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
@@ -97,6 +97,11 @@ class Bucket:
                 raise
         return await self.write(key, value, found.revision)
 
+    async def create_all(self, entries: Sequence[tuple[str, bytes]]) -> list[int | PyocoError]:
+        """Store each where nothing is, not even a marker; each has its revision or its error in its place."""
+        messages = [Message(self.prefix + key, value, {EXPECTED: "0"}) for key, value in entries]
+        return [_conflict_or(found) for found in await self._requests.store_all(messages)]
+
     async def delete(self, key: str, revision: int) -> None:
         """Leave a marker over exactly that revision. Raises RevisionConflict, NatsUnavailable."""
         await self.write(key, b"", revision, {OPERATION: "DEL"})
@@ -113,6 +118,12 @@ class Bucket:
         if "Nats-Sequence" not in headers:
             raise NatsUnavailable(f"a direct get was answered with status {headers.get('Status')}")
         return Entry(message.data, int(headers["Nats-Sequence"]), is_marker(headers))
+
+
+def _conflict_or(found: int | PyocoError) -> int | PyocoError:
+    if isinstance(found, Refused) and found.err_code in WRONG_LAST_SEQUENCE:
+        return RevisionConflict(str(found))
+    return found
 
 
 def headers_from(raw: bytes) -> dict[str, str]:

@@ -55,8 +55,10 @@ class Feed:
     128 MB, takes more than twice the time and is silently blind after a server restart.
     """
 
-    def __init__(self, inbox: Inbox, stream: str, consumer: Mapping[str, Any]) -> None:
+    def __init__(self, inbox: Inbox, requests: Requests, stream: str, consumer: Mapping[str, Any]) -> None:
         self._inbox = inbox
+        self._rpc = requests
+        self._info_subject = f"$JS.API.CONSUMER.INFO.{stream}.{consumer['name']}"
         self._next_subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer['name']}"
         self._open = 0
         self._consumer_seq = 0
@@ -64,8 +66,8 @@ class Feed:
         self.is_caught_up = int(consumer.get("num_pending", 0)) == 0
         """All that was stored has been read."""
 
-    async def next(self) -> FeedMessage:
-        """The next message. Raises NatsUnavailable when the feed is lost."""
+    async def next(self) -> FeedMessage | None:
+        """The next message; None when `is_caught_up` has come true without one. Raises NatsUnavailable when lost."""
         while True:
             if not self._open:
                 self._open = BATCH
@@ -76,7 +78,11 @@ class Feed:
                 raise NatsUnavailable("the feed has fallen silent")
             if message.reply.startswith("$JS.ACK."):
                 return self._read(message)
-            self._note(message)
+            if self._note(message) and not self.is_caught_up:
+                # what was stored last may have been removed since: then no message says that it was the last one
+                self.is_caught_up = int((await self._rpc.call(self._info_subject)).get("num_pending", 0)) == 0
+                if self.is_caught_up:
+                    return None
 
     def _read(self, message: Msg) -> FeedMessage:
         meta = AckSubject.parse(message.reply)
@@ -87,15 +93,17 @@ class Feed:
         self.is_caught_up = self.is_caught_up or meta.pending == 0
         return FeedMessage(message.subject, message.data, message.headers, meta.stream_seq)
 
-    def _note(self, message: Msg) -> None:
+    def _note(self, message: Msg) -> bool:
+        """Take in what the server says beside the messages; whether it says that there are none just now."""
         if not self._inbox.is_about(message, str(self._requests)):
-            return
+            return False
         headers = message.headers or {}
         match headers.get("Status"):
             case "100":  # a heartbeat
-                pass
+                return True
             case "404" | "408":  # the request has expired
                 self._open = 0
+                return True
             case status:
                 raise NatsUnavailable(f"the feed has ended: {status} {headers.get('Description', '')}".rstrip())
 
@@ -120,7 +128,7 @@ async def feeding(
         await inbox.open()
         consumer = await requests.call(f"$JS.API.CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
         name = consumer["name"]
-        yield Feed(inbox, stream, consumer)
+        yield Feed(inbox, requests, stream, consumer)
     finally:
         await _leave(link, requests, inbox, f"$JS.API.CONSUMER.DELETE.{stream}.{name}" if name else "")
 

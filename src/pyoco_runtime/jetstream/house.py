@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -17,6 +18,7 @@ from pyoco_runtime.jetstream.translate import describe, translating
 from pyoco_runtime.model.house import ProcessReport, answer_from, report_from
 
 CONNECT_SEC = 3.0
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
 class House:
@@ -47,8 +49,15 @@ class House:
 
     async def restart(self, process: str, actor: str) -> str:
         """Have one process restart one actor; returns the actor's path. Raises NoSuchActor, NatsUnavailable."""
-        with translating():
-            message = await self._client.request(restart_subject(process), actor.encode(), timeout=5)
+        if not _TOKEN.fullmatch(process):
+            raise NoSuchActor(f"{process!r} cannot be the name of a process")
+        try:
+            with translating():
+                message = await self._client.request(restart_subject(process), actor.encode(), timeout=5)
+        except NatsUnavailable as error:
+            if isinstance(error.__cause__, nats.errors.NoRespondersError):
+                raise NoSuchActor(f"process {process!r} is not on this NATS") from error
+            raise
         answer = answer_from(message.data)
         if answer.path is None:
             raise NoSuchActor(answer.problem or "refused without a reason")

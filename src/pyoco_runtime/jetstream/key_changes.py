@@ -22,10 +22,13 @@ class NatsKeyChanges:
         self._told = False
 
     async def next(self) -> KeyChange:
-        if self._feed.is_caught_up and not self._told:
-            self._told = True
-            return CaughtUp()
-        return self._change(await self._feed.next())
+        while True:
+            if self._feed.is_caught_up and not self._told:
+                self._told = True
+                return CaughtUp()
+            message = await self._feed.next()
+            if message is not None:
+                return self._change(message)
 
     def _change(self, message: FeedMessage) -> KeyChange:
         key_id = message.subject[len(self._prefix) :]

@@ -11,7 +11,7 @@ import anyio
 from nats.aio.client import Client, Server
 from nats.js import JetStreamContext
 
-from pyoco_runtime.errors import LinkClosed, NatsUnavailable
+from pyoco_runtime.errors import LinkClosed, NatsUnavailable, NotSent
 from pyoco_runtime.jetstream.resources import Names, make_missing
 from pyoco_runtime.jetstream.translate import describe, translating
 from pyoco_runtime.ports import LinkStatus
@@ -64,7 +64,7 @@ class NatsLink:
     def client(self) -> Client:
         """The live client, for the adapters in this room. Raises NatsUnavailable at once while the link is down."""
         if not self._is_up or self._client is None:
-            raise NatsUnavailable(self._problem)
+            raise NotSent(self._problem)
         return self._client
 
     # -- for the link actor --------------------------------------------------------------------------------------------

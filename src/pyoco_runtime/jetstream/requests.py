@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attrs import frozen
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from pyoco_runtime.errors import NatsUnavailable
+from pyoco_runtime.errors import NatsUnavailable, PyocoError
 from pyoco_runtime.jetstream.link import REQUEST_SEC, NatsLink
 from pyoco_runtime.jetstream.tap import tap
 from pyoco_runtime.jetstream.translate import translating
 
 NO_RESPONDERS = "503"
+AT_ONCE = 256  # messages without an answer; more would only wait at the server
 
 
 class NoResponders(NatsUnavailable):
@@ -29,6 +32,15 @@ class Refused(NatsUnavailable):
     def __init__(self, err_code: int, description: str) -> None:
         super().__init__(f"JetStream refused: {description} ({err_code})")
         self.err_code = err_code
+
+
+@frozen
+class Message:
+    """Something to publish."""
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
 
 
 class Requests:
@@ -75,10 +87,34 @@ class Requests:
 
     async def store(self, subject: str, payload: bytes, headers: dict[str, str]) -> int:
         """Publish into a stream; returns the sequence. Raises Refused, NatsUnavailable."""
-        found = _checked(await self.ask(subject, payload, headers)).get("seq")
-        if not isinstance(found, int):
-            raise Refused(0, "the answer has no sequence")
-        return found
+        return _stored(await self.ask(subject, payload, headers))
+
+    async def store_all(self, messages: Sequence[Message]) -> list[int | PyocoError]:
+        """Publish many into streams and wait once; each has its sequence or its error in its place."""
+        answers: list[int | PyocoError] = []
+        for start in range(0, len(messages), AT_ONCE):
+            answers += await self._store_some(messages[start : start + AT_ONCE])
+        return answers
+
+    async def _store_some(self, messages: Sequence[Message]) -> list[int | PyocoError]:
+        client = self._link.client()
+        if client is not self._client:
+            await self._open(client)
+        loop = asyncio.get_running_loop()
+        answers: dict[str, asyncio.Future[Msg]] = {str(next(self._tokens)): loop.create_future() for _ in messages}
+        self._waiting |= answers
+        timer = loop.call_later(REQUEST_SEC, _give_up_all, answers)
+        try:
+            with translating():
+                for token, message in zip(answers, messages, strict=True):
+                    await client.publish(message.subject, message.payload, self._inbox + token, message.headers)
+            await asyncio.wait(answers.values())
+        finally:
+            timer.cancel()
+            for token, answer in answers.items():
+                self._waiting.pop(token, None)
+                answer.cancel()  # if we were cancelled ourselves
+        return [_sequence(answer) for answer in answers.values()]
 
     async def _open(self, client: Client) -> None:
         # before the first await: whoever asks meanwhile publishes after the SUB, which is queued in there
@@ -106,6 +142,27 @@ class Requests:
 def _give_up(answer: asyncio.Future[Msg]) -> None:
     if not answer.done():
         answer.set_exception(NatsUnavailable(f"no answer within {REQUEST_SEC:g} s"))
+
+
+def _give_up_all(answers: Mapping[str, asyncio.Future[Msg]]) -> None:
+    for answer in answers.values():
+        _give_up(answer)
+
+
+def _sequence(answer: asyncio.Future[Msg]) -> int | PyocoError:
+    try:
+        return _stored(answer.result())
+    except PyocoError as error:
+        return error
+
+
+def _stored(message: Msg) -> int:
+    if message.headers is not None and message.headers.get("Status") == NO_RESPONDERS:
+        raise NoResponders("nobody stores that: the stream is missing, or its leader is away")
+    found = _checked(message).get("seq")
+    if not isinstance(found, int):
+        raise Refused(0, "the answer has no sequence")
+    return found
 
 
 def _checked(message: Msg) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class NatsRunChanges:
             if self._feed.is_caught_up and not self._told:
                 self._told = True
                 return CaughtUp()
-            change = self._change(await self._feed.next())
+            message = await self._feed.next()
+            change = None if message is None else self._change(message)
             if change is not None:
                 return change
 
@@ -35,7 +36,10 @@ class NatsRunChanges:
         if is_marker(message.headers):
             return RunRemoved(run_id, message.seq)
         try:
-            return RunChanged(StoredRun(snapshot_from(message.data), message.seq))
+            snapshot = snapshot_from(message.data)
+            if snapshot.run_id != run_id:
+                raise Unreadable("it is the snapshot of another run")
+            return RunChanged(StoredRun(snapshot, message.seq))
         except Unreadable as error:
             _log.debug("skipped the value of %s: %s", run_id, error)
             return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from pyoco_runtime.errors import RevisionConflict, RunExists
+from pyoco_runtime.errors import PyocoError, RevisionConflict, RunExists
 from pyoco_runtime.jetstream.bucket import Bucket, is_key
 from pyoco_runtime.jetstream.feed import Deliver, feeding
 from pyoco_runtime.jetstream.link import NatsLink
@@ -56,6 +56,11 @@ class NatsRunStore:
             return await self._bucket.create(snapshot.run_id, self._encoded(snapshot))
         except RevisionConflict as error:
             raise RunExists(str(error)) from None
+
+    async def create_all(self, snapshots: Sequence[RunSnapshot]) -> list[int | PyocoError]:
+        entries = [(snapshot.run_id, self._encoded(snapshot)) for snapshot in snapshots]
+        found = await self._bucket.create_all(entries)
+        return [RunExists(str(each)) if isinstance(each, RevisionConflict) else each for each in found]
 
     async def update(self, snapshot: RunSnapshot, revision: int) -> int:
         return await self._bucket.write(snapshot.run_id, self._encoded(snapshot), revision)

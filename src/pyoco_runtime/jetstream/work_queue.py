@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from pyoco_runtime.errors import PyocoError
 from pyoco_runtime.jetstream.consumer import ConsumerSettings, consumer_of
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.puller import NatsPuller
-from pyoco_runtime.jetstream.requests import Requests
+from pyoco_runtime.jetstream.requests import Message, Requests
 from pyoco_runtime.jetstream.resources import WORK_STREAM
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.wire import job_to
@@ -26,8 +27,15 @@ class NatsWorkQueue:
         self._requests = Requests(link)
 
     async def publish(self, job: Job) -> int:
+        message = self._message(job)
+        return await self._requests.store(message.subject, message.payload, message.headers)
+
+    async def publish_all(self, jobs: Sequence[Job]) -> list[int | PyocoError]:
+        return await self._requests.store_all([self._message(job) for job in jobs])
+
+    def _message(self, job: Job) -> Message:
         headers = {"Nats-Msg-Id": job.run_id, "Nats-Expected-Stream": WORK_STREAM}
-        return await self._requests.store(f"{self._prefix}.{job.tag}", job_to(job), headers)
+        return Message(f"{self._prefix}.{job.tag}", job_to(job), headers)
 
     @asynccontextmanager
     async def pulling(self, tag: str) -> AsyncIterator[NatsPuller]:

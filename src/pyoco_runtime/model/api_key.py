@@ -26,6 +26,7 @@ KEY_ID_BYTES = 12  # written in hex: an id that begins with a dash would look li
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _TENANT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEY = re.compile(rf"pyoco_({_KEY_ID.pattern})\.([A-Za-z0-9_-]{{16,256}})")
+LONGEST = len("pyoco_") + 64 + len(".") + 256  # characters of a key
 
 
 @frozen

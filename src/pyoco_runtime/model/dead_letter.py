@@ -41,6 +41,8 @@ class DeadLetter:
     num_delivered: int | None = None
     subject: str | None = None
     payload: str | None = None
+    job: Job | None = None
+    """As it was sent, so that it can be replayed (ours); None if it was unreadable or too large, or is unknown."""
 
 
 def letter_about(
@@ -70,4 +72,5 @@ def letter_about(
         num_delivered=attempt.delivery if attempt else None,
         subject=subject,
         payload=None if isinstance(job, Job) else job.payload[:PAYLOAD_LIMIT].decode("utf-8", "replace"),
+        job=valid,
     )

@@ -25,6 +25,8 @@ class Job:
     workflow_yaml: str | None = None
     workflow_yaml_sha256: str | None = None
     workflow_yaml_bytes: int | None = None
+    snapshot_revision: int | None = None
+    """Of the snapshot that says just what this job says (ours): a worker may claim the run over it without a look."""
     extra: Mapping[str, Any] = NOTHING
 
 

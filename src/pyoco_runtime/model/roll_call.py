@@ -9,10 +9,11 @@ from attrs import frozen
 
 @frozen
 class Behind:
-    """What we hold may be old, and why; `since` is a timestamp."""
+    """What we hold may be old, and why."""
 
     why: str
-    since: float
+    since: float | None
+    """A timestamp; None if it has never been up to date."""
 
 
 class RollCall:
@@ -24,7 +25,7 @@ class RollCall:
         self._missing: set[str] | None = None
         self._heard = 0
         self._why: str | None = f"no {subject} have been read yet"
-        self._since = 0.0
+        self._since: float | None = None
 
     @property
     def behind(self) -> Behind | None:
@@ -32,6 +33,11 @@ class RollCall:
         if self._missing is not None:
             return Behind(f"reading the stored {self._subject}: {self._heard:,} so far", self._since)
         return None if self._why is None else Behind(self._why, self._since)
+
+    @property
+    def is_on(self) -> bool:
+        """Not everything has been told yet."""
+        return self._missing is not None
 
     def lose(self, why: str, at: float) -> None:
         """Nothing more is heard from now on. What was missing may be there after all."""

@@ -12,31 +12,12 @@ from pyoco_runtime.model.roll_call import Behind, RollCall
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
 from pyoco_runtime.model.run_cursor import cursor_from, cursor_to
 from pyoco_runtime.model.run_filter import RunFilter
+from pyoco_runtime.model.run_news import RunNews
 from pyoco_runtime.model.run_shelf import RunShelf
 from pyoco_runtime.model.run_summary import RunSummary, Summarizer
+from pyoco_runtime.model.run_tally import OTHER_FLOWS
 
-MAX_RUNS = 200_000  # about 150 MB
-
-OTHER_FLOWS = "(other)"
-"""Stands for the flows that are too many to be told apart."""
-
-
-@frozen(kw_only=True)
-class RunNews:
-    """What has become of a run."""
-
-    run_id: str
-    revision: int
-    before: RunSummary | None
-    """As it was known; None if it was not."""
-    after: RunSummary | None
-    """As it is; None if it is gone."""
-    snapshot: RunSnapshot | None = None
-    """The whole of `after`."""
-    is_listed: bool = True
-    """False for a run that is too old for the index: lists do not show it."""
-    is_late: bool = False
-    """It was found to be gone; nobody knows at which revision, so that it carries the latest that was heard of."""
+MAX_RUNS = 200_000  # about 125 MB, see RunIndex
 
 
 @frozen
@@ -54,13 +35,18 @@ class RunIndex:
     """Every run once, by its latest revision, newest `updated_at` first, then the greatest run id first.
 
     A page costs O(log runs + answer), and O(tenants) besides if all tenants are asked for; only sha256 together with
-    flow or tag may walk over all runs of that sha256. An update costs O(log runs) in each of at most eleven sets.
-    Counting costs O(1), except since a moment: O(runs / 512).
+    flow or tag may walk over all runs of that sha256 or of that flow and tag, whichever are fewer. An update costs
+    O(log runs) in each of at most eleven sets. Counting costs O(1), except since a moment: O(runs / 512).
+
+    Memory, measured on CPython 3.11: 550 to 620 bytes a run where flows, tags, workers and files repeat; 1,300 where
+    each run has a sha256 of its own; 3,300 where nothing repeats; 41,000 at the limits of every text and list.
     """
 
     def __init__(self, max_runs: int = MAX_RUNS) -> None:
         self.revision = 0
-        """The latest that was heard of."""
+        """The latest that was heard of, in this opening of the feed."""
+        self._heard_before = 0
+        """The latest that was heard of before all was told anew."""
         self._max_runs = max_runs
         self._runs: dict[str, RunSummary] = {}
         self._shelves: dict[str | None, RunShelf] = {}
@@ -86,7 +72,8 @@ class RunIndex:
         self._calling.lose(why, at)
 
     def begin_load(self) -> None:
-        """From now on all that is stored is told."""
+        """From now on all that is stored is told, in the order of the revisions."""
+        self._heard_before = max(self._heard_before, self.revision)
         self.revision = 0
         self._calling.begin(self._runs)
         self._fallen_now = _Fallen()
@@ -103,19 +90,23 @@ class RunIndex:
         # a bucket that was made anew or restored counts from the beginning again
         is_anew = self._calling.mention(run_id)
         self.revision = max(self.revision, revision)
-        if before is not None and (before.revision == revision or (before.revision > revision and not is_anew)):
+        if before is not None and before.revision >= revision and not is_anew:
             return None
         after = self._summarizer.summary_of(snapshot, revision)
+        if after == before:
+            return None
         if before is not None:
             self._drop(before)
         self._keep(after)
         is_listed = self._trim(after)
+        if before is None and not is_listed and self._is_old(revision):
+            return None  # it has fallen out before
         return RunNews(
             run_id=run_id, revision=revision, before=before, after=after, snapshot=snapshot, is_listed=is_listed
         )
 
     def remove(self, run_id: str, revision: int) -> RunNews | None:
-        """It was removed; None if it has been written again since."""
+        """It was removed; None if that is nothing new, or it has been written again since."""
         before = self._runs.get(run_id)
         is_anew = self._calling.mention(run_id)
         self.revision = max(self.revision, revision)
@@ -123,6 +114,8 @@ class RunIndex:
             return None
         if before is not None:
             self._drop(before)
+        elif self._is_old(revision):
+            return None
         return RunNews(run_id=run_id, revision=revision, before=before, after=None)
 
     def miss(self, run_id: str) -> RunNews | None:
@@ -191,6 +184,10 @@ class RunIndex:
         return counts
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _is_old(self, revision: int) -> bool:
+        """Whether this is only told because all is told anew."""
+        return self._calling.is_on and revision <= self._heard_before
 
     def _shelves_of(self, tenant: str | None) -> list[RunShelf]:
         if tenant is None:

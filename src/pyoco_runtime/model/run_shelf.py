@@ -19,7 +19,8 @@ class RunShelf:
     """One sorted set for each combination of status, flow and tag that occurs, and for sha256 alone and with a status.
 
     So a run is in eight sets, ten if it has a sha256, and every list is read off one of them, except that sha256
-    together with a flow or a tag is looked for among all runs of that sha256: few, because it stands for one file.
+    together with a flow or a tag is looked for in the smaller of two: the runs of that sha256, and those of that flow
+    and tag. Sets for these too would cost more memory than all others where each run has a file of its own.
     """
 
     __slots__ = ("_flows", "_sets")
@@ -55,11 +56,10 @@ class RunShelf:
     def candidates(self, wanted: RunFilter, below: Position | None) -> Iterator[Position]:
         """Those under `below` that the filter may match, the newest first; see the class for when it is not sure."""
         status = None if wanted.status is None else wanted.status.value
-        if wanted.sha256 is None:
-            key: _Key = (status, wanted.flow, wanted.tag, None)
-        else:
-            key = (status, None, None, wanted.sha256)
-        return self._sets.get(key, _NONE).descending(below)
+        found = self._sets.get((status, wanted.flow, wanted.tag, None), _NONE)
+        if wanted.sha256 is not None:
+            found = min(found, self._sets.get((status, None, None, wanted.sha256), _NONE), key=len)
+        return found.descending(below)
 
     def oldest(self) -> Position | None:
         """The run that has been quiet for the longest time."""

@@ -12,6 +12,7 @@ from attrs import asdict, evolve, frozen
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
+from pyoco_runtime.errors import InvalidWheel, WheelConflict
 from pyoco_runtime.model.run import NOTHING
 from pyoco_runtime.model.worker import WheelSync
 
@@ -32,6 +33,21 @@ class WheelInfo:
     tags: tuple[str, ...] = ()
     """Which workers it is for; empty is for all."""
     modified: float | None = None
+    bucket: str = ""
+    digest: str = ""
+    """As the object store writes it: `SHA-256=` and the URL-safe base64 of the digest."""
+    mtime: str = ""
+    """When it was uploaded, as the object store writes it."""
+
+
+@frozen
+class WheelShelf:
+    """All wheels at one moment."""
+
+    wheels: tuple[WheelInfo, ...]
+    """By name."""
+    revision: int
+    """Changes with every upload and every deletion, by whomever; to compare with when a wheel is added."""
 
 
 # -- the file name ----------------------------------------------------------------------------------------------------
@@ -52,6 +68,11 @@ class WheelName:
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.whl")
 
 
+def is_wheel_file(name: str) -> bool:
+    """Whether it looks like the file name of a wheel; it may have no version that can be read."""
+    return _SAFE.fullmatch(name) is not None
+
+
 def wheel_name_from(name: str) -> WheelName | None:
     """Read a file name; None if it is not a valid one for a wheel."""
     if not _SAFE.fullmatch(name):
@@ -61,6 +82,59 @@ def wheel_name_from(name: str) -> WheelName | None:
     except InvalidWheelFilename:
         return None
     return WheelName(package_name, version, frozenset(map(str, tags)))
+
+
+# -- what may be uploaded ---------------------------------------------------------------------------------------------
+
+_TAG = re.compile(r"[A-Za-z0-9_-]+")
+TAGS_LIMIT = 4096  # characters of all tags together; they are stored in a header
+
+
+def checked_name(file_name: str) -> WheelName:
+    """Read the name of a file to be uploaded. Raises InvalidWheel."""
+    if not is_wheel_file(file_name):
+        raise InvalidWheel(
+            f"invalid wheel name: {shortened(file_name, 100)!r}; a wheel is named like demo-1.0-py3-none-any.whl"
+        )
+    name = wheel_name_from(file_name)
+    if name is None:
+        raise InvalidWheel(
+            f"invalid wheel filename: {shortened(file_name, 100)!r} is not name-version-python-abi-platform.whl,"
+            " for example demo-1.0-py3-none-any.whl"
+        )
+    return name
+
+
+def tags_from(csv: str) -> tuple[str, ...]:
+    """Read tags with commas between them, each once. Raises InvalidWheel."""
+    tags = tuple(dict.fromkeys(tag for each in csv.split(",") if (tag := each.strip())))
+    wrong = next((tag for tag in tags if not _TAG.fullmatch(tag)), None)
+    if wrong is not None:
+        raise InvalidWheel(
+            f"invalid wheel tags: {shortened(wrong, 100)!r}; use letters, digits, - and _, for example a,b"
+        )
+    if len(csv) > TAGS_LIMIT:
+        raise InvalidWheel(f"invalid wheel tags: more than {TAGS_LIMIT} characters")
+    return tags
+
+
+def check_newer(name: WheelName, stored: Iterable[WheelInfo]) -> None:
+    """Let only a version through that is newer than all of its package, whatever the platform. Raises WheelConflict."""
+    versions = {found.version for info in stored if (found := _same_package(name, info)) is not None}
+    newest = max(versions, default=None)
+    if newest is None or name.version > newest:
+        return
+    short = (
+        "wheel version already exists; bump version"
+        if name.version in versions
+        else "wheel version must be greater than existing latest version"
+    )
+    raise WheelConflict(f"{short}: the newest {name.package_name} in the store is {newest}, this one is {name.version}")
+
+
+def _same_package(name: WheelName, info: WheelInfo) -> WheelName | None:
+    found = wheel_name_from(info.name)
+    return found if found is not None and found.package_name == name.package_name else None
 
 
 # -- the manifest -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import enum
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import cattrs
 from attrs import fields, has
@@ -46,7 +46,7 @@ def job_from(data: bytes) -> Job | InvalidJob:
 
 def job_to(job: Job) -> bytes:
     """The message for the work queue."""
-    return _dump(_converter.unstructure(job))
+    return dump(_converter.unstructure(job))
 
 
 def snapshot_from(data: bytes) -> RunSnapshot:
@@ -62,6 +62,21 @@ def snapshot_to(snapshot: RunSnapshot, max_bytes: int, hard_limit: float = math.
     return fit(snapshot, min(max_bytes, hard_limit), _snapshot_bytes, hard_limit)
 
 
+def snapshot_json(snapshot: RunSnapshot) -> dict[str, Any]:
+    """The snapshot as plain JSON values."""
+    return cast("dict[str, Any]", _converter.unstructure(snapshot))
+
+
+def worker_json(record: WorkerRecord) -> dict[str, Any]:
+    """The worker record as plain JSON values."""
+    return cast("dict[str, Any]", _converter.unstructure(record))
+
+
+def letter_json(letter: DeadLetter) -> dict[str, Any]:
+    """The dead letter as plain JSON values."""
+    return cast("dict[str, Any]", _converter.unstructure(letter))
+
+
 def worker_from(data: bytes) -> WorkerRecord:
     """Read a worker record, whoever wrote it. Raises Unreadable."""
     return _read(data, WorkerRecord)
@@ -69,7 +84,7 @@ def worker_from(data: bytes) -> WorkerRecord:
 
 def worker_to(record: WorkerRecord) -> bytes:
     """The value to store."""
-    return _dump(_converter.unstructure(record))
+    return dump(_converter.unstructure(record))
 
 
 def letter_from(data: bytes) -> DeadLetter:
@@ -79,7 +94,7 @@ def letter_from(data: bytes) -> DeadLetter:
 
 def letter_to(letter: DeadLetter) -> bytes:
     """The message for the dead letter stream."""
-    return _dump(_converter.unstructure(letter))
+    return dump(_converter.unstructure(letter))
 
 
 def key_from(data: bytes, key_id: str) -> ApiKeyRecord:
@@ -92,11 +107,11 @@ def key_from(data: bytes, key_id: str) -> ApiKeyRecord:
 
 def key_to(record: ApiKeyRecord) -> bytes:
     """The value to store."""
-    return _dump(_converter.unstructure(record))
+    return dump(_converter.unstructure(record))
 
 
 def _snapshot_bytes(snapshot: RunSnapshot) -> bytes:
-    return _dump(_converter.unstructure(snapshot))
+    return dump(_converter.unstructure(snapshot))
 
 
 def _read(data: bytes, kind: type[T]) -> T:
@@ -109,7 +124,8 @@ def _read(data: bytes, kind: type[T]) -> T:
         raise Unreadable(f"not a {kind.__name__}: {_explain(error)}") from error
 
 
-def _dump(value: Any) -> bytes:
+def dump(value: Any) -> bytes:
+    """JSON in bytes."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except ValueError:  # NaN and infinities are not JSON; as everything that is not, they are stored as their repr

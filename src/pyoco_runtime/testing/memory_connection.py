@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from pyoco_runtime.errors import NatsUnavailable, PyocoError
+from pyoco_runtime.errors import NatsUnavailable, NotSent, PyocoError
 from pyoco_runtime.ports import LinkStatus
 from pyoco_runtime.testing.faults import Faults, Lost, Operation
 from pyoco_runtime.testing.memory_link import MemoryLink
@@ -86,7 +86,7 @@ class MemoryConnection:
     def open(self) -> anyio.Event:
         """What is set when the connection of this moment is lost. Raises NatsUnavailable at once if there is none."""
         if not self.is_up:
-            raise NatsUnavailable("the process is gone" if self._is_dead else self._link.problem)
+            raise NotSent("the process is gone" if self._is_dead else self._link.problem)
         return self._lost
 
     async def call(self, operation: Operation, action: Callable[[], T]) -> T:
@@ -132,6 +132,14 @@ class MemoryConnection:
         self._lost.set()
         for waker in tuple(self._wakers):
             waker()
+
+
+async def outcome_of(call: Awaitable[T]) -> T | PyocoError:
+    """What a call gives or raises, as a value."""
+    try:
+        return await call
+    except PyocoError as error:
+        return error
 
 
 def _performed(action: Callable[[], T]) -> Callable[[], T]:

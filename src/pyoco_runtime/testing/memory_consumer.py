@@ -144,6 +144,15 @@ class MemoryConsumer:
         """How often it was delivered."""
         return self._deliveries.get(seq, 0)
 
+    def waiting(self) -> list[int]:
+        """The messages that were never delivered, oldest first."""
+        return [seq for seq in self._fresh if seq in self._messages]
+
+    def in_hand(self, now: float) -> int:
+        """How many were delivered, and are neither settled nor given up."""
+        self.advance(now)
+        return len(self._due)
+
     def stuck(self, now: float) -> list[int]:
         """The messages whose deliveries are used up, oldest first."""
         self.advance(now)

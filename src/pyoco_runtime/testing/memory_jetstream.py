@@ -10,8 +10,10 @@ from pyoco_runtime.ports import Clock, StoredRun
 from pyoco_runtime.testing.faults import Faults
 from pyoco_runtime.testing.memory_bucket import MemoryBucket
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
+from pyoco_runtime.testing.memory_dead_letters import MemoryLetters
 from pyoco_runtime.testing.memory_log import SOMEBODY, MemoryLog
 from pyoco_runtime.testing.memory_process import MemoryProcess
+from pyoco_runtime.testing.memory_promises import MemoryDrawer
 from pyoco_runtime.testing.memory_registry import stored_worker
 from pyoco_runtime.testing.memory_run_store import MemoryRuns
 from pyoco_runtime.testing.memory_stream import MemoryStream
@@ -46,7 +48,10 @@ class MemoryJetStream:
         self.workers = MemoryBucket()
         self.work = MemoryStream(subject_prefix, clock, self.log)
         self.shelf = MemoryShelf(clock)
+        self.wheel_history = MemoryBucket()
         self.keys = MemoryBucket()
+        self.letters = MemoryLetters(clock, self.log)
+        self.promises = MemoryDrawer(clock)
         self.processes: list[MemoryProcess] = []
         self.faults.attach(self.work.redeliver_now)
 
@@ -78,6 +83,10 @@ class MemoryJetStream:
     def send(self, tag: str, data: bytes) -> int:
         """Put any bytes on the work queue; returns the sequence."""
         return self.work.publish(tag, data, None, SOMEBODY)
+
+    def write_letter(self, data: bytes) -> int:
+        """Put any bytes among the dead letters, as another version does; returns the sequence."""
+        return self.letters.add(data, SOMEBODY)
 
     def worker(self, worker_id: str) -> WorkerRecord | None:
         """What is stored about a worker."""

@@ -8,9 +8,12 @@ from pyoco_runtime.testing.memory_connection import MemoryConnection, MemoryWire
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
 from pyoco_runtime.testing.memory_dead_letters import MemoryDeadLetters
 from pyoco_runtime.testing.memory_keys import MemoryKeys
+from pyoco_runtime.testing.memory_promises import MemoryPromises
+from pyoco_runtime.testing.memory_queue_gauge import MemoryQueueGauge
 from pyoco_runtime.testing.memory_queue_inspector import MemoryQueueInspector
 from pyoco_runtime.testing.memory_registry import MemoryRegistry
 from pyoco_runtime.testing.memory_run_store import MemoryRunStore
+from pyoco_runtime.testing.memory_wheel_history import MemoryWheelHistory
 from pyoco_runtime.testing.memory_wheels import MemoryWheels
 from pyoco_runtime.testing.memory_work_queue import MemoryWorkQueue
 
@@ -29,8 +32,11 @@ class MemoryProcess:
         self.work_queue = MemoryWorkQueue(self.connection, server.work, consumer)
         self.inspector = MemoryQueueInspector(self.connection, server.work)
         self.registry = MemoryRegistry(self.connection, server.workers)
-        self.dead_letters = MemoryDeadLetters(self.connection, server.clock, server.log)
+        self.dead_letters = MemoryDeadLetters(self.connection, server.letters)
         self.wheels = MemoryWheels(self.connection, server.shelf)
+        self.wheel_history = MemoryWheelHistory(self.connection, server.wheel_history)
+        self.gauge = MemoryQueueGauge(self.connection, server.work)
+        self.promises = MemoryPromises(self.connection, server.promises)
         self.keys = MemoryKeys(self.connection, server.keys)
 
     def crash(self) -> None:

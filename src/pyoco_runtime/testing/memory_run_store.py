@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from pyoco_runtime.errors import RevisionConflict, RunExists, Unreadable
+from pyoco_runtime.errors import PyocoError, RevisionConflict, RunExists, Unreadable
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.wire import snapshot_from, snapshot_to
 from pyoco_runtime.ports import CaughtUp, Clock, RunChange, RunChanged, RunChanges, RunRemoved, RunWatch, StoredRun
 from pyoco_runtime.testing.memory_bucket import Entry, MemoryBucket
-from pyoco_runtime.testing.memory_connection import MemoryConnection
+from pyoco_runtime.testing.memory_connection import MemoryConnection, outcome_of
 from pyoco_runtime.testing.memory_feed import MemoryFeed
 from pyoco_runtime.testing.memory_log import SOMEBODY, MemoryLog, SnapshotRemoved, SnapshotStored
 
@@ -88,6 +88,9 @@ class MemoryRunStore:
         data, _ = snapshot_to(snapshot, self._max_bytes)
         by = self._connection.name
         return await self._connection.call("run_store.create", lambda: self._runs.create(snapshot.run_id, data, by))
+
+    async def create_all(self, snapshots: Sequence[RunSnapshot]) -> list[int | PyocoError]:
+        return [await outcome_of(self.create(snapshot)) for snapshot in snapshots]
 
     async def update(self, snapshot: RunSnapshot, revision: int) -> int:
         data, _ = snapshot_to(snapshot, self._max_bytes)

@@ -87,6 +87,20 @@ class MemoryStream:
         now = anyio.current_time()
         return [self.messages[seq] for tag in sorted(self._consumers) for seq in self._consumers[tag].stuck(now)]
 
+    def tags(self) -> list[str]:
+        """Every tag that has a consumer or a message, by name."""
+        return sorted({*self._consumers, *(message.tag for message in self.messages.values())})
+
+    def waiting(self, tag: str) -> list[Message]:
+        """The messages of a tag that nobody has taken, oldest first."""
+        if tag in self._consumers:
+            return [self.messages[seq] for seq in self._consumers[tag].waiting()]
+        return [message for message in self.messages.values() if message.tag == tag]
+
+    def in_hand(self, tag: str) -> int:
+        """How many messages of a tag somebody has, or that wait to be delivered again."""
+        return self._consumers[tag].in_hand(anyio.current_time()) if tag in self._consumers else 0
+
     def redeliver_now(self, seq: int) -> None:
         """Behave as if the ack wait of this message had passed."""
         message = self.messages.get(seq)

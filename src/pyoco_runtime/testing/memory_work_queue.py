@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from pyoco_runtime.errors import NatsUnavailable
+from pyoco_runtime.errors import NatsUnavailable, PyocoError
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.job import InvalidJob, Job
 from pyoco_runtime.model.settlement import GIVE_BACK, Settlement
 from pyoco_runtime.model.wire import job_from, job_to
 from pyoco_runtime.ports import Delivery, Puller
 from pyoco_runtime.testing.faults import Lost
-from pyoco_runtime.testing.memory_connection import MemoryConnection
+from pyoco_runtime.testing.memory_connection import MemoryConnection, outcome_of
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings, Handed, MemoryConsumer, PullRequest
 from pyoco_runtime.testing.memory_stream import MemoryStream
 
@@ -31,6 +31,9 @@ class MemoryWorkQueue:
     async def publish(self, job: Job) -> int:
         data, by = job_to(job), self._connection.name
         return await self._connection.call("queue.publish", lambda: self._stream.publish(job.tag, data, job.run_id, by))
+
+    async def publish_all(self, jobs: Sequence[Job]) -> list[int | PyocoError]:
+        return [await outcome_of(self.publish(job)) for job in jobs]
 
     @asynccontextmanager
     async def pulling(self, tag: str) -> AsyncIterator[Puller]:

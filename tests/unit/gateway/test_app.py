@@ -10,8 +10,28 @@ import pytest
 from quart import Blueprint, request
 from quart.testing.utils import sentinel as no_json
 
-from pyoco_runtime.errors import LinkClosed, NatsUnavailable, NoSuchActor, NotRunning, PyocoError, StartTimeout
-from pyoco_runtime.gateway.app import create_app, create_probe_app
+from pyoco_runtime.errors import (
+    AdminOnly,
+    ApiKeyRequired,
+    BodyTooLarge,
+    InvalidApiKey,
+    InvalidQuery,
+    InvalidRequest,
+    InvalidWorkersRequest,
+    KeyReused,
+    LetterNotFound,
+    LinkClosed,
+    NatsUnavailable,
+    NoSuchActor,
+    NotReplayable,
+    NotRunning,
+    RunNotFound,
+    StartTimeout,
+    WorkerNotFound,
+    WorkflowTooLarge,
+)
+from pyoco_runtime.gateway.app import create_app, create_gateway_app, create_probe_app
+from tests.unit.gateway.support import Answer, Client, Office, on_asyncio
 
 MISSING = "nats: not connected to nats://127.0.0.1:4222 (ConnectionRefusedError)"
 
@@ -24,12 +44,6 @@ class Lacking:
 
     def missing(self) -> tuple[str, ...]:
         return self.now
-
-
-def invalid_request(text: str) -> PyocoError:
-    error = PyocoError(text)
-    error.number = 2
-    return error
 
 
 def raising(make: Callable[[], Exception]) -> Blueprint:
@@ -91,7 +105,20 @@ def test_not_ready_names_everything_that_is_missing() -> None:
         (NatsUnavailable("connection lost"), 503, 3, "nats unavailable: connection lost"),
         (LinkClosed("closed"), 503, 3, "nats unavailable: closed"),
         (NoSuchActor("there is no actor 'x'"), 404, 33, "there is no actor 'x'"),
-        (invalid_request("tag: must not be empty"), 422, 2, "tag: must not be empty"),
+        (InvalidRequest("tag: must not be empty"), 422, 2, "invalid request: tag: must not be empty"),
+        (RunNotFound(), 404, 5, "run not found"),
+        (RunNotFound("its snapshot cannot be read"), 404, 5, "run not found: its snapshot cannot be read"),
+        (ApiKeyRequired(), 401, 14, "api key required"),
+        (InvalidApiKey(), 403, 15, "invalid api key"),
+        (WorkflowTooLarge("9 bytes"), 413, 16, "workflow too large: 9 bytes"),
+        (InvalidQuery("limit: x"), 422, 17, "invalid list query: limit: x"),
+        (InvalidWorkersRequest("limit: x"), 422, 19, "invalid workers request: limit: x"),
+        (WorkerNotFound(), 404, 20, "worker not found"),
+        (LetterNotFound(), 404, 36, "dead letter not found"),
+        (NotReplayable("why"), 409, 37, "dead letter cannot be replayed: why"),
+        (KeyReused("k"), 409, 38, "idempotency key reused: k"),
+        (AdminOnly("make one"), 403, 39, "admin key required: make one"),
+        (BodyTooLarge("9 bytes"), 413, 40, "request too large: 9 bytes"),
     ],
 )
 def test_our_errors_carry_their_status_and_their_ids(error: Exception, status: int, number: int, detail: str) -> None:
@@ -168,3 +195,104 @@ def test_the_probe_has_health_and_ready_and_nothing_else() -> None:
         return [(await client.get(path)).status_code for path in ("/health", "/ready", "/runs", "/")]
 
     assert anyio.run(main) == [200, 200, 404, 404]
+
+
+# -- the whole gateway ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/runs/", 404),
+        ("GET", "/runs/a/b/c", 404),
+        ("GET", "/RUNS", 404),
+        ("GET", "/../etc/passwd", 404),
+        ("DELETE", "/runs", 405),
+        ("PUT", "/runs/a", 405),
+        ("DELETE", "/runs/a/cancel", 405),
+        ("POST", "/metrics", 405),
+        ("POST", "/workers/w", 405),
+        ("PATCH", "/dlq/1", 405),
+        ("NONSENSE", "/runs", 405),
+    ],
+)
+@on_asyncio
+async def test_what_the_gateway_does_not_have_is_answered_as_json(method: str, path: str, status: int) -> None:
+    """404 and 405 with the three fields; 405 says what is allowed."""
+    async with Office().open() as office:
+        answer = await office.client.ask(method, path)
+        assert answer.status == status, answer
+        assert answer.err_id.startswith("ERR-PYOCO-")
+        if status == 405:
+            assert answer.headers["allow"]
+
+
+def comparable(answer: Answer) -> tuple[int, dict[str, str], object]:
+    """Without what is made anew each time: ids, lengths of JSON texts."""
+    body = answer.json
+    if isinstance(body, dict):
+        body = {key: value for key, value in body.items() if key not in ("run_id", "results")}
+    return answer.status, {k: v for k, v in answer.headers.items() if k != "content-length"}, body
+
+
+ASKS = [
+    ("GET", "/runs", b"", {}),
+    ("GET", "/runs?limit=1&updated_after=0", b"", {}),
+    ("GET", "/runs?limit=0", b"", {}),
+    ("GET", "/runs?flow=%ff", b"", {}),
+    ("GET", "/runs?include=full&status=running", b"", {}),
+    ("GET", "/runs", b"x" * 100, {}),
+    ("POST", "/runs", b'{"flow_name": "f"}', {}),
+    ("POST", "/runs", b'{"flow_name": "f"}', {"Idempotency_Key": "k"}),
+    ("POST", "/runs", b'{"flow_name": "g"}', {"Idempotency_Key": "k"}),
+    ("POST", "/runs", b'{"flow_name": "f"}', {"Idempotency_Key": ""}),
+    ("POST", "/runs", b"{", {}),
+    ("POST", "/runs", b"", {}),
+    ("POST", "/runs", b" " * (16 * 2**20 + 1), {}),
+    ("POST", "/runs?x=%ff", b'{"flow_name": "f"}', {}),
+    ("POST", "/runs/batch", b'[{"flow_name": "f"}, {}]', {}),
+    ("POST", "/runs/batch", b"[]", {}),
+    ("GET", "/runs", b"", {"X_API_Key": "nonsense"}),
+    ("POST", "/runs", b"{", {"X_API_Key": "nonsense"}),
+]
+
+
+@pytest.mark.parametrize("auth", [False, True])
+@on_asyncio
+async def test_the_short_way_answers_as_the_long_one(auth: bool) -> None:
+    """The busiest routes do not go through Quart; nobody can tell."""
+    async with Office(auth=auth).open() as office:
+        office.write("a", tenant_id="demo" if auth else None)
+        await office.caught_up()
+        client = office.key("demo")[1] if auth else office.client
+        long_way = Client(create_gateway_app(office.parts), client.headers)
+        for method, path, body, headers in ASKS:
+            found = [
+                comparable(await each.with_headers(**headers).ask(method, path, body)) for each in (client, long_way)
+            ]
+            if headers.get("Idempotency_Key") == "k" and found[0][0] == 200:
+                found[1][1].pop("idempotent-replayed")
+            if path.startswith("/runs?") or path == "/runs":
+                found = [(status, head, len(body) if isinstance(body, list) else body) for status, head, body in found]
+            if method == "GET":
+                assert found[0] == found[1], (method, path)
+            else:
+                assert found[0][:2] == found[1][:2], (method, path)
+                assert found[0][2] == found[1][2], (method, path)
+
+
+@on_asyncio
+async def test_an_answer_to_a_defect_is_json_on_both_ways() -> None:
+    """500 without the text of the error."""
+    async with Office().open() as office:
+
+        async def broken(*_: object) -> object:
+            raise RuntimeError("a secret")
+
+        office.process.run_store.create = broken  # type: ignore[assignment,method-assign]  # a defect
+        for client in (office.client, Client(create_gateway_app(office.parts))):
+            answer = await client.post("/runs", {"flow_name": "f"})
+            assert answer.status == 500
+            assert "secret" not in answer.text
+            assert answer.json["err_id"] is None

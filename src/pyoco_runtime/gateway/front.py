@@ -1,0 +1,104 @@
+"""The busiest routes without a framework in between, which costs more than what they do; all else goes to Quart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, cast
+
+import anyio
+from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
+from quart import Quart
+
+from pyoco_runtime.errors import BodyTooLarge, InvalidRequest
+from pyoco_runtime.gateway.auth import Gate
+from pyoco_runtime.gateway.caller import BODY_LIMIT
+from pyoco_runtime.gateway.exchange import Ask, Reply, as_json, query_of
+from pyoco_runtime.gateway.problems import answer_to
+from pyoco_runtime.gateway.traffic import Traffic
+
+Handler = Callable[[Ask], Awaitable[Reply]]
+
+READ_SEC = 60.0  # for a body to come in
+DISCARD_LIMIT = (
+    64 * 2**20
+)  # bytes of a body that is too large are read so far, because clients send all before they read
+
+
+class Front:
+    """An ASGI app before an ASGI app. What it answers is what the same route of Quart would answer."""
+
+    def __init__(
+        self, behind: Quart, gate: Gate, traffic: Traffic, handlers: Mapping[tuple[str, str], Handler]
+    ) -> None:
+        self._behind = cast("ASGIFramework", behind)
+        self._gate = gate
+        self._traffic = traffic
+        self._handlers = handlers
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable, *more: Any) -> None:
+        """Serve a connection's next request."""
+        handler = self._handlers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if handler is None:
+            await self._behind(scope, receive, send, *more)
+            return
+        asked = cast("HTTPScope", scope)
+        began = anyio.current_time()
+        reply = await self._reply(handler, asked, receive)
+        self._traffic.note(asked["method"], asked["path"], reply.status, anyio.current_time() - began)
+        await _send(reply, send)
+
+    async def _reply(self, handler: Handler, scope: HTTPScope, receive: ASGIReceiveCallable) -> Reply:
+        try:
+            caller = await self._gate.admit(scope["headers"], scope["path"])
+            body = await _body(receive)
+            key = _header(scope, b"idempotency-key")
+            return await handler(
+                Ask(query=query_of(scope["query_string"]), caller=caller, body=body, idempotency_key=key)
+            )
+        except Exception as error:  # noqa: BLE001 - as Quart does: a request that fails is answered all the same
+            answer, status, headers = answer_to(error, scope["method"], scope["path"])
+            return as_json(answer, status, headers)
+
+
+async def _body(receive: ASGIReceiveCallable) -> bytes:
+    """The whole body. Raises BodyTooLarge when it is over the limit and has come to its end, or to ours."""
+    parts: list[bytes] = []
+    size = 0
+    with anyio.move_on_after(READ_SEC):
+        async for part in _parts(receive):
+            size += len(part)
+            if size <= BODY_LIMIT:
+                parts.append(part)
+            elif size > DISCARD_LIMIT:
+                break  # who reads no answer before he has sent all of this does not get one
+        else:
+            if size <= BODY_LIMIT:
+                return b"".join(parts)
+    if size <= BODY_LIMIT:
+        raise InvalidRequest(f"the body did not come to its end within {READ_SEC:g} s")
+    raise BodyTooLarge(f"a body has at most {BODY_LIMIT:,} bytes")
+
+
+async def _parts(receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            raise InvalidRequest("the client has gone before the body was complete")
+        yield event["body"]
+        if not event["more_body"]:
+            return
+
+
+def _header(scope: HTTPScope, wanted: bytes) -> str | None:
+    for name, value in scope["headers"]:
+        if name == wanted:
+            return value.decode("latin-1")
+    return None
+
+
+async def _send(reply: Reply, send: ASGISendCallable) -> None:
+    headers = [(b"content-type", reply.content_type.encode()), (b"content-length", str(len(reply.body)).encode())]
+    for name, value in reply.headers.items():
+        headers.append((name.encode("latin-1"), value.encode("latin-1", "replace")))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers, "trailers": False})
+    await send({"type": "http.response.body", "body": reply.body, "more_body": False})

@@ -1,0 +1,166 @@
+"""Takes runs in: the snapshot first, then the job, and no answer before both are stored."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+
+import anyio
+from attrs import frozen
+
+from pyoco_runtime.errors import KeyReused, NatsUnavailable, NotSent, PyocoError, RevisionConflict, RunExists
+from pyoco_runtime.model.api_key import Principal
+from pyoco_runtime.model.job import Job
+from pyoco_runtime.model.run import RunSnapshot
+from pyoco_runtime.model.submission import Submission, fingerprint, job_for, pending
+from pyoco_runtime.ports import Clock, Promise, PromiseStore, RunStore, WorkQueue
+
+_log = logging.getLogger(__name__)
+
+UNDO_SEC = 1.0  # for taking back a snapshot whose job could not be published
+UNDO_ALL_SEC = 3.0  # the same for those of a batch together
+
+
+@frozen
+class Accepted:
+    """A run that is on its way."""
+
+    run_id: str
+    is_new: bool = True
+    """False if the same request was answered before, under its idempotency key."""
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+class Submitter:
+    """Stores the snapshot, then publishes the job under the run's id, so that no retry can double it.
+
+    | what fails | what is left | who mends it |
+    |---|---|---|
+    | the snapshot cannot be written | perhaps a snapshot, no job | taken back here, else the reconciler ends it |
+    | the job cannot be published | a snapshot, perhaps a job | the snapshot is taken back: a worker that gets the job
+    finds none and puts it among the dead letters; if that fails too, the reconciler |
+    | the process dies in between | a snapshot without a job | the reconciler |
+    | the answer is lost | a run | the client: with an Idempotency-Key it gets the same run again |
+    """
+
+    def __init__(
+        self,
+        runs: RunStore,
+        queue: WorkQueue,
+        promises: PromiseStore,
+        clock: Clock,
+        new_id: Callable[[], str] = _new_id,
+    ) -> None:
+        self._runs = runs
+        self._queue = queue
+        self._promises = promises
+        self._clock = clock
+        self._new_id = new_id
+        self.last_revision = 0
+        """Of the last snapshot that was written here; whoever lists runs wants to see it."""
+
+    async def submit(self, wanted: Submission, caller: Principal | None, key: str | None = None) -> Accepted:
+        """Have it run; with a key, only once within a day. Raises NatsUnavailable, KeyReused."""
+        if key is None:
+            run_id = self._new_id()
+            await self._store(wanted, run_id, caller)
+            return Accepted(run_id)
+        return await self._once(wanted, caller, key)
+
+    async def submit_all(self, wanted: Sequence[Submission], caller: Principal | None) -> list[Accepted | PyocoError]:
+        """Each by itself; what fails is taken back and told in its place. Raises NatsUnavailable."""
+        now = self._clock()
+        snapshots = [pending(each, self._new_id(), caller, now) for each in wanted]
+        results: list[Accepted | PyocoError] = []
+        created = await self._runs.create_all(snapshots)
+        stored = {place: found for place, found in enumerate(created) if isinstance(found, int)}
+        jobs = [job_for(snapshots[place], revision, wanted[place].workflow_yaml) for place, revision in stored.items()]
+        published = dict(zip(stored, await self._published(jobs), strict=True))
+        until = anyio.current_time() + UNDO_ALL_SEC
+        for place, (snapshot, revision) in enumerate(zip(snapshots, created, strict=True)):
+            if isinstance(revision, PyocoError):
+                await self._take_back(snapshot, None, until)
+                results.append(revision)
+            elif isinstance(problem := published[place], PyocoError):
+                await self._take_back(snapshot, revision, until)
+                results.append(problem)
+            else:
+                self.last_revision = max(self.last_revision, revision)
+                results.append(Accepted(snapshot.run_id))
+        return results
+
+    async def _published(self, jobs: Sequence[Job]) -> Sequence[int | PyocoError]:
+        try:
+            return await self._queue.publish_all(jobs)
+        except NatsUnavailable as error:
+            return [error] * len(jobs)
+
+    async def _once(self, wanted: Submission, caller: Principal | None, key: str) -> Accepted:
+        mine = Promise(self._new_id(), fingerprint(wanted), self._clock())
+        whole_key = f"{caller.tenant_id if caller else ''}\n{key}"
+        found = await self._promises.claim(whole_key, mine)
+        if found.body_sha256 != mine.body_sha256:
+            raise KeyReused(f"{key!r} came with another request before; use a new key for a new request")
+        is_new = found.run_id == mine.run_id
+        try:
+            # also for a promise of somebody else: he may have died before he kept it
+            await self._store(wanted, found.run_id, caller)
+        except RunExists:
+            return Accepted(found.run_id, is_new=False)
+        except NatsUnavailable:
+            if is_new:
+                await self._take_promise_back(whole_key, mine)
+            raise
+        return Accepted(found.run_id, is_new=is_new)
+
+    async def _store(self, wanted: Submission, run_id: str, caller: Principal | None) -> None:
+        snapshot = pending(wanted, run_id, caller, self._clock())
+        try:
+            self.last_revision = revision = await self._runs.create(snapshot)
+        except NotSent:
+            raise  # there is nothing to take back
+        except NatsUnavailable:
+            await self._take_back(snapshot, None)
+            raise
+        try:
+            await self._queue.publish(job_for(snapshot, revision, wanted.workflow_yaml))
+        except NatsUnavailable:
+            await self._take_back(snapshot, revision)
+            raise
+
+    async def _take_back(self, snapshot: RunSnapshot, revision: int | None, until: float | None = None) -> None:
+        """Remove what nobody was told of. If a worker has claimed it meanwhile, it stays: the run will have its end."""
+        deadline = anyio.current_time() + UNDO_SEC if until is None else until
+        try:
+            with anyio.CancelScope(deadline=deadline, shield=True) as scope:
+                await self._remove(snapshot, revision)
+            if scope.cancelled_caught:
+                _log_orphan(snapshot.run_id, "it takes too long")
+        except RevisionConflict:
+            _log.info("a run that was refused runs all the same", extra={"run_id": snapshot.run_id})
+        except PyocoError as error:
+            _log_orphan(snapshot.run_id, str(error))
+
+    async def _remove(self, snapshot: RunSnapshot, revision: int | None) -> None:
+        if revision is None:
+            found = await self._runs.get(snapshot.run_id)
+            if found is None or found.snapshot.submitted_at != snapshot.submitted_at:
+                return
+            revision = found.revision
+        await self._runs.remove(snapshot.run_id, revision)
+
+    async def _take_promise_back(self, key: str, promise: Promise) -> None:
+        try:
+            with anyio.move_on_after(UNDO_SEC, shield=True):
+                await self._promises.release(key, promise)
+        except NatsUnavailable as error:
+            _log.debug("an idempotency key stays taken: %s; the same request may try again with it", error)
+
+
+def _log_orphan(run_id: str, why: str) -> None:
+    extra = {"run_id": run_id, "err_id": "ERR-PYOCO-0004", "msg_id": "MSG-PYOCO-0004"}
+    _log.warning("the snapshot of a run that was refused cannot be removed: %s", why, extra=extra)
