@@ -42,6 +42,7 @@ soak: setup  ## what takes longer: every interpreter on this machine, many more 
 bench: setup .venv-peers/.ready  ## the figures of benchmarks/, ours beside the peers'
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/runs.py
+	@$(BIN)/python benchmarks/gateway.py
 
 .venv-peers/.ready: benchmarks/peers.txt
 	@$(PYTHON) -m venv .venv-peers

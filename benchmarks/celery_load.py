@@ -17,9 +17,8 @@ def main() -> None:
             print((time.perf_counter() - begin) * 1000)
         return
     results = [nothing.delay() for _ in range(count)]
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "celery_app", "worker", "-c", "2", "--loglevel", "ERROR"]
-    )
+    command = [sys.executable, "-m", "celery", "-A", "celery_app", "worker", "-c", "2", "--loglevel", "ERROR"]
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         ended = sorted(result.get(timeout=120) for result in results)
     finally:

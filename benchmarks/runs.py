@@ -273,7 +273,8 @@ def celery(load: Load) -> tuple[float, list[float]] | None:
                 time.sleep(0.05)
             (rate,) = drive("fill", str(load.runs))
             args = [python, "-m", "celery", "-A", "celery_app", "worker", "-c", "2", "--loglevel", "ERROR"]
-            worker = subprocess.Popen(args, cwd=HERE, env=environ)
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            worker = subprocess.Popen(args, cwd=HERE, env=environ, **quiet)  # type: ignore[call-overload]
             try:
                 return rate, drive("latency", str(load.latencies))
             finally:

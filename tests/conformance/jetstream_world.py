@@ -20,7 +20,7 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.promise_store import NatsPromiseStore
 from pyoco_runtime.jetstream.queue_gauge import NatsQueueGauge
 from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
-from pyoco_runtime.jetstream.resources import Names
+from pyoco_runtime.jetstream.resources import Names, make_missing
 from pyoco_runtime.jetstream.run_store import NatsRunStore
 from pyoco_runtime.jetstream.wheel_history import NatsWheelHistory
 from pyoco_runtime.jetstream.wheel_store import NatsWheelStore
@@ -183,6 +183,7 @@ async def jetstream_world(url: str) -> AsyncIterator[JetStreamWorld]:
     """The world on the server at `url`."""
     client = await nats.connect(url)
     try:
+        await make_missing(client.jetstream(), NAMES)  # a test may write before it has a process that would make them
         yield JetStreamWorld(url, client)
     finally:
         with anyio.CancelScope(shield=True):

@@ -32,7 +32,6 @@ class Names:
     wheel_history_ttl_sec: float
     promises_bucket: str = "pyoco_idempotency"
     promises_ttl_sec: float = 86_400.0
-    wheel_versions_bucket: str = "pyoco_wheel_versions"
 
 
 async def make_missing(js: JetStreamContext, names: Names) -> tuple[str, ...]:
@@ -76,7 +75,6 @@ def _buckets(names: Names) -> tuple[KeyValueConfig, ...]:
         KeyValueConfig(bucket=names.auth_bucket, history=1, direct=True),
         KeyValueConfig(bucket=names.wheel_history_bucket, history=1, direct=True, ttl=names.wheel_history_ttl_sec),
         KeyValueConfig(bucket=names.promises_bucket, history=1, direct=True, ttl=names.promises_ttl_sec),
-        KeyValueConfig(bucket=names.wheel_versions_bucket, history=1, direct=True),
     )
 
 
