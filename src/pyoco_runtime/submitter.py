@@ -9,15 +9,24 @@ from collections.abc import Callable, Sequence
 import anyio
 from attrs import frozen
 
-from pyoco_runtime.errors import KeyReused, NatsUnavailable, NotSent, PyocoError, RevisionConflict, RunExists
+from pyoco_runtime.errors import (
+    BodyTooLarge,
+    KeyReused,
+    NatsUnavailable,
+    NotSent,
+    PyocoError,
+    RevisionConflict,
+    RunExists,
+)
 from pyoco_runtime.model.api_key import Principal
 from pyoco_runtime.model.job import Job
-from pyoco_runtime.model.run import RunSnapshot
+from pyoco_runtime.model.run import RunSnapshot, RunStatus
 from pyoco_runtime.model.submission import Submission, fingerprint, job_for, pending
 from pyoco_runtime.ports import Clock, Promise, PromiseStore, RunStore, WorkQueue
 
 _log = logging.getLogger(__name__)
 
+COPY_SEC = 100.0  # the server recognises a copy for two minutes
 UNDO_SEC = 1.0  # for taking back a snapshot whose job could not be published
 UNDO_ALL_SEC = 3.0  # the same for those of a batch together
 
@@ -64,7 +73,7 @@ class Submitter:
         """Of the last snapshot that was written here; whoever lists runs wants to see it."""
 
     async def submit(self, wanted: Submission, caller: Principal | None, key: str | None = None) -> Accepted:
-        """Have it run; with a key, only once within a day. Raises NatsUnavailable, KeyReused."""
+        """Have it run; with a key, only once within a day. Raises NatsUnavailable, KeyReused, BodyTooLarge."""
         if key is None:
             run_id = self._new_id()
             await self._store(wanted, run_id, caller)
@@ -110,12 +119,22 @@ class Submitter:
             # also for a promise of somebody else: he may have died before he kept it
             await self._store(wanted, found.run_id, caller)
         except RunExists:
+            await self._finish(wanted, found)
             return Accepted(found.run_id, is_new=False)
         except NatsUnavailable:
             if is_new:
                 await self._take_promise_back(whole_key, mine)
             raise
         return Accepted(found.run_id, is_new=is_new)
+
+    async def _finish(self, wanted: Submission, promise: Promise) -> None:
+        """Publish what somebody may have died before publishing; the server knows the message id if he did not."""
+        stored = await self._runs.get(promise.run_id)
+        if stored is None or stored.snapshot.status is not RunStatus.PENDING:
+            return
+        since = stored.snapshot.submitted_at
+        if since is not None and 0 <= self._clock() - since < COPY_SEC:
+            await self._queue.publish(job_for(stored.snapshot, stored.revision, wanted.workflow_yaml))
 
     async def _store(self, wanted: Submission, run_id: str, caller: Principal | None) -> None:
         snapshot = pending(wanted, run_id, caller, self._clock())
@@ -128,7 +147,7 @@ class Submitter:
             raise
         try:
             await self._queue.publish(job_for(snapshot, revision, wanted.workflow_yaml))
-        except NatsUnavailable:
+        except (NatsUnavailable, BodyTooLarge):
             await self._take_back(snapshot, revision)
             raise
 

@@ -481,6 +481,17 @@ def test_big_bodies_and_half_requests_do_not_hold_up_others(house: House, tag: s
             each.close()
 
 
+def test_a_run_that_nats_would_not_take_is_refused_with_words_and_leaves_nothing(house: House, tag: str) -> None:
+    """413 and not 503: to try again would not help. In a batch it keeps no other back."""
+    big = {"flow_name": "hello", "tag": tag, "params": {"big": "x" * 2**20}}
+    answer = house.one.http.post("/runs", json=big)
+    assert (answer.status_code, answer.json()["err_id"]) == (413, "ERR-PYOCO-0040")
+    assert "max_payload" in answer.json()["detail"]
+    done = good(house.one.http.post("/runs/batch", json={"runs": [big, {"flow_name": "hello", "tag": tag}]}))
+    assert (done["accepted"], done["results"][0]["err_id"]) == (1, "ERR-PYOCO-0040")
+    assert list(house.one.listed(tag=tag)) == [done["results"][1]["run_id"]]
+
+
 def connected(url: str) -> socket.socket:
     """A bare connection."""
     host, _, port = url.removeprefix("http://").partition(":")

@@ -13,12 +13,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from pyoco_runtime.errors import NatsUnavailable, PyocoError
+from pyoco_runtime.errors import BodyTooLarge, NatsUnavailable, PyocoError
 from pyoco_runtime.jetstream.link import REQUEST_SEC, NatsLink
 from pyoco_runtime.jetstream.tap import tap
 from pyoco_runtime.jetstream.translate import translating
 
 NO_RESPONDERS = "503"
+HEADER_BYTES = 1024  # what a message carries beside its payload, at most
 AT_ONCE = 256  # messages without an answer; more would only wait at the server
 
 
@@ -60,7 +61,7 @@ class Requests:
         link.on_change(self._on_change)
 
     async def ask(self, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None) -> Msg:
-        """The answer, whatever it says. Raises NatsUnavailable; it may have happened all the same."""
+        """The answer, whatever it says. Raises NatsUnavailable, and it may have happened all the same; BodyTooLarge."""
         client = self._link.client()
         if client is not self._client:
             await self._open(client)
@@ -70,6 +71,8 @@ class Requests:
         self._waiting[token] = answer
         timer = loop.call_later(REQUEST_SEC, _give_up, answer)
         try:
+            if len(payload) > client.max_payload - HEADER_BYTES:
+                raise _too_large(client)
             with translating():
                 await client.publish(subject, payload, self._inbox + token, headers)
             message = await answer
@@ -106,8 +109,11 @@ class Requests:
         timer = loop.call_later(REQUEST_SEC, _give_up_all, answers)
         try:
             with translating():
-                for token, message in zip(answers, messages, strict=True):
-                    await client.publish(message.subject, message.payload, self._inbox + token, message.headers)
+                for (token, answer), message in zip(answers.items(), messages, strict=True):
+                    if len(message.payload) > client.max_payload - HEADER_BYTES:
+                        answer.set_exception(_too_large(client))
+                    else:
+                        await client.publish(message.subject, message.payload, self._inbox + token, message.headers)
             await asyncio.wait(answers.values())
         finally:
             timer.cancel()
@@ -137,6 +143,10 @@ class Requests:
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(NatsUnavailable("the connection was lost before the answer came"))
+
+
+def _too_large(client: Client) -> BodyTooLarge:
+    return BodyTooLarge(f"NATS takes messages of at most {client.max_payload:,} bytes (its setting max_payload)")
 
 
 def _give_up(answer: asyncio.Future[Msg]) -> None:
