@@ -13,6 +13,7 @@ from pyoco_runtime.actors.letter_index import LetterIndexer
 from pyoco_runtime.actors.reconciler import Reconciler
 from pyoco_runtime.actors.run_index import RunIndexer
 from pyoco_runtime.actors.worker_index import WorkerIndexer
+from pyoco_runtime.board_changes import IndexedRunStore
 from pyoco_runtime.core import Actor
 from pyoco_runtime.desk import Desk
 from pyoco_runtime.engine.flow_yaml import check_flow_yaml
@@ -118,7 +119,8 @@ class Gateway:
     def _reconciler(self) -> Actor:
         ports = self._ports
         limits = Limits(silent_sec=max(30.0, 3 * self._settings.run_heartbeat_interval_sec))
-        return Reconciler(ports.runs, ports.inspector, ports.letters, ports.link, ports.clock, limits)
+        runs = IndexedRunStore(ports.runs, self.parts.runs)
+        return Reconciler(runs, ports.inspector, ports.letters, ports.link, ports.clock, limits)
 
 
 def jetstream_gateway_ports(settings: Settings, link: NatsLink, names: Names) -> GatewayPorts:

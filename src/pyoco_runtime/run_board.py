@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import anyio
 from attrs import evolve
@@ -17,6 +18,16 @@ from pyoco_runtime.model.run_tally import RunTally
 from pyoco_runtime.run_follower import OneRunFollower, RunFollower, Wanted
 
 FOLLOWER_CAPACITY = 256  # news; some 0.2 MB, and a second of a busy house
+
+
+class Listener(Protocol):
+    """Hears of everything at once, and takes no time for it."""
+
+    def tell(self, news: RunNews) -> None:
+        """This has happened."""
+
+    def lose(self) -> None:
+        """What is heard from now on begins anew: listen again when the board has caught up."""
 
 
 class RunBoard:
@@ -36,6 +47,7 @@ class RunBoard:
         self._of_one: dict[str, set[OneRunFollower]] = {}
         self._number_of_one = 0
         self._moved = anyio.Event()
+        self._listeners: set[Listener] = set()
 
     @property
     def behind(self) -> Behind | None:
@@ -83,6 +95,22 @@ class RunBoard:
             if not siblings:
                 del self._of_one[run_id]
 
+    async def caught_up(self) -> None:
+        """Return once the index is as new as the feed."""
+        while self.behind is not None:
+            if self._moved.is_set():
+                self._moved = anyio.Event()
+            await self._moved.wait()
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """Tell all news, without snapshots, at once and in order, while the block runs."""
+        self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
+
     async def heard_of(self, revision: int) -> None:
         """Return once the index knows this revision of some run, or is behind; a list then shows what one has written.
 
@@ -98,6 +126,8 @@ class RunBoard:
     def begin_load(self) -> None:
         """A feed was opened: all that is stored is told, and then every write."""
         self.index.begin_load()
+        for listener in self._listeners:
+            listener.lose()
         self._moved.set()
 
     def end_load(self) -> None:
@@ -113,6 +143,8 @@ class RunBoard:
     def lose(self, why: str, at: float) -> None:
         """The feed is lost."""
         self.index.lose(why, at)
+        for listener in self._listeners:
+            listener.lose()
         self._moved.set()
 
     def put(self, snapshot: RunSnapshot, revision: int) -> None:
@@ -136,6 +168,8 @@ class RunBoard:
         # snapshots can be large: those who keep many news get none
         light = evolve(news, snapshot=None) if news.snapshot is not None else news
         self._log.add(light)
+        for listener in self._listeners:
+            listener.tell(light)
         if self._has_been_complete and self._followers:
             self._tell_lists(light)
 

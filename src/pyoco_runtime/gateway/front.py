@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import anyio
-from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
+from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope, Scope
 from quart import Quart
 
 from pyoco_runtime.errors import BodyTooLarge, InvalidRequest
@@ -42,9 +43,10 @@ class Front:
             await self._behind(scope, receive, send, *more)
             return
         asked = cast("HTTPScope", scope)
-        began = anyio.current_time()
+        clock = asyncio.get_running_loop().time
+        began = clock()
         reply = await self._reply(handler, asked, receive)
-        self._traffic.note(asked["method"], asked["path"], reply.status, anyio.current_time() - began)
+        self._traffic.note(asked["method"], asked["path"], reply.status, clock() - began)
         await _send(reply, send)
 
     async def _reply(self, handler: Handler, scope: HTTPScope, receive: ASGIReceiveCallable) -> Reply:
@@ -62,10 +64,17 @@ class Front:
 
 async def _body(receive: ASGIReceiveCallable) -> bytes:
     """The whole body. Raises BodyTooLarge when it is over the limit and has come to its end, or to ours."""
+    try:
+        async with asyncio.timeout(READ_SEC):  # a third of the price of anyio's
+            first = await receive()
+    except TimeoutError:
+        raise InvalidRequest(f"no body came within {READ_SEC:g} s") from None
+    if first["type"] == "http.request" and not first["more_body"] and len(first["body"]) <= BODY_LIMIT:
+        return first["body"]  # almost always
     parts: list[bytes] = []
     size = 0
     with anyio.move_on_after(READ_SEC):
-        async for part in _parts(receive):
+        async for part in _parts(first, receive):
             size += len(part)
             if size <= BODY_LIMIT:
                 parts.append(part)
@@ -79,14 +88,14 @@ async def _body(receive: ASGIReceiveCallable) -> bytes:
     raise BodyTooLarge(f"a body has at most {BODY_LIMIT:,} bytes")
 
 
-async def _parts(receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
+async def _parts(event: ASGIReceiveEvent, receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
     while True:
-        event = await receive()
         if event["type"] != "http.request":
             raise InvalidRequest("the client has gone before the body was complete")
         yield event["body"]
         if not event["more_body"]:
             return
+        event = await receive()
 
 
 def _header(scope: HTTPScope, wanted: bytes) -> str | None:

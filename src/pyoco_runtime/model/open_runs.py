@@ -7,8 +7,8 @@ import math
 
 from attrs import evolve, frozen
 
-from pyoco_runtime.model.reconcile import Limits, Place, places_of, submission_of
-from pyoco_runtime.model.run import RunSnapshot, RunStatus
+from pyoco_runtime.model.reconcile import Limits, Place, places_of
+from pyoco_runtime.model.run import RunSnapshot, RunStatus, submission_of
 
 
 @frozen

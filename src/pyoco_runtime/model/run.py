@@ -102,3 +102,15 @@ class RunSnapshot:
         return self.status is RunStatus.CANCELLING or (
             self.cancel_requested_at is not None and not self.status.is_terminal
         )
+
+
+def submission_of(snapshot: RunSnapshot) -> float | None:
+    """When the job was published, as far as the snapshot tells."""
+    if snapshot.submitted_at is not None:
+        return snapshot.submitted_at
+    if snapshot.worker_id is not None or snapshot.start_time is not None:
+        return None  # a worker that does not know `submitted_at` has written it anew
+    # as its submitter wrote it: a cancel moves updated_at, and leaves heartbeat_at
+    if snapshot.heartbeat_at is not None:
+        return snapshot.heartbeat_at
+    return snapshot.updated_at if snapshot.status is RunStatus.PENDING else None

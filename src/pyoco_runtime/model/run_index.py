@@ -137,6 +137,16 @@ class RunIndex:
         """What is known of a run."""
         return self._runs.get(run_id)
 
+    def open_runs(self) -> list[RunSummary]:
+        """All that are not over; costs O(answer), and O(tenants)."""
+        return [
+            self._runs[position[1]]
+            for shelf in self._shelves.values()
+            for status in RunStatus
+            if not status.is_terminal
+            for position in shelf.candidates(RunFilter(status=status), None)
+        ]
+
     def oldest(self) -> RunSummary | None:
         """The run that has been quiet for the longest time."""
         found = min((at for shelf in self._shelves.values() if (at := shelf.oldest()) is not None), default=None)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from pyoco_runtime.model.positions import Position
-from pyoco_runtime.model.run import RunSnapshot, RunStatus
+from pyoco_runtime.model.run import RunSnapshot, RunStatus, submission_of
 
 TEXT_LIMIT = 500  # characters of a text in a summary
 TAGS_LIMIT = 64
@@ -36,6 +36,10 @@ class RunSummary:
     start_time: float | None
     end_time: float | None
     revision: int
+    job_seq: int | None
+    """Of a run that is not over: the number of its job on the queue, if a worker has told it."""
+    submitted_at: float | None
+    """Of a run that is not over: when its job was published, as far as is known."""
 
     @property
     def run_id(self) -> str:
@@ -70,6 +74,8 @@ class Summarizer:
             start_time=instant(snapshot.start_time),
             end_time=instant(snapshot.end_time),
             revision=revision,
+            job_seq=snapshot.attempt.seq if snapshot.attempt and not snapshot.status.is_terminal else None,
+            submitted_at=None if snapshot.status.is_terminal else instant(submission_of(snapshot)),
         )
 
     def _text(self, text: str) -> str:

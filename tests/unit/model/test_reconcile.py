@@ -22,9 +22,8 @@ from pyoco_runtime.model.reconcile import (
     on_leftover,
     on_missing,
     places_of,
-    submission_of,
 )
-from pyoco_runtime.model.run import RunSnapshot, RunStatus, TaskStatus
+from pyoco_runtime.model.run import RunSnapshot, RunStatus, TaskStatus, submission_of
 
 NOW = 1000.0
 OPEN = [status for status in RunStatus if not status.is_terminal]

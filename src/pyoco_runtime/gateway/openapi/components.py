@@ -62,7 +62,8 @@ def _of_runs() -> dict[str, Shape]:
     more = {"cancel_reason": TEXT, "replay_of": or_null(TEXT), "replay_of_letter": {"type": "integer"}}
     tasks = {name: run[name] for name in ("run_id", "flow_name", "status", "tasks", *_RECORDS)}
     summary = {"run_id": TEXT, **fields_of(RunSummary, NAMES)}
-    del summary["position"]
+    for inner in ("position", "job_seq", "submitted_at"):  # for us alone
+        del summary[inner]
     page = {"items": {"type": "array", "items": ref("RunOrSummary")}, "next_cursor": or_null(TEXT), "partial": FLAG}
     return {
         "Submission": _submission(),
