@@ -175,7 +175,6 @@ def _parts(settings: Settings, ports: GatewayPorts, desk: Desk, ring: KeyRing | 
         default_tag=settings.default_tag,
         workflow_yaml_max_bytes=settings.workflow_yaml_max_bytes,
         disconnect_timeout_sec=settings.worker_disconnect_timeout_sec,
-        run_heartbeat_sec=settings.run_heartbeat_interval_sec,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -97,10 +97,7 @@ class RunBoard:
 
     async def caught_up(self) -> None:
         """Return once the index is as new as the feed."""
-        while self.behind is not None:
-            if self._moved.is_set():
-                self._moved = anyio.Event()
-            await self._moved.wait()
+        await self._until(lambda: self.behind is None)
 
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
@@ -116,10 +113,7 @@ class RunBoard:
 
         The caller limits the time.
         """
-        while self.behind is None and self.index.revision < revision:
-            if self._moved.is_set():
-                self._moved = anyio.Event()
-            await self._moved.wait()
+        await self._until(lambda: self.behind is not None or self.index.revision >= revision)
 
     # -- for the run index actor ---------------------------------------------------------------------------------------
 
@@ -156,6 +150,12 @@ class RunBoard:
         self._tell(self.index.remove(run_id, revision))
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            if self._moved.is_set():
+                self._moved = anyio.Event()
+            await self._moved.wait()
 
     def _tell(self, news: RunNews | None) -> None:
         self._moved.set()

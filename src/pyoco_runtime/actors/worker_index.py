@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import assert_never
 
-import anyio
-from anyio.lowlevel import checkpoint
-
+from pyoco_runtime.actors.following import Audience, follow
 from pyoco_runtime.core import Context
-from pyoco_runtime.errors import NatsUnavailable
-from pyoco_runtime.ports import (
-    CaughtUp,
-    Clock,
-    Link,
-    WorkerChange,
-    WorkerChanged,
-    WorkerChanges,
-    WorkerRegistry,
-    WorkerRemoved,
-)
+from pyoco_runtime.ports import CaughtUp, Clock, Link, WorkerChange, WorkerChanged, WorkerRegistry, WorkerRemoved
 from pyoco_runtime.worker_board import WorkerBoard
-
-_log = logging.getLogger(__name__)
-
-RETRY_SEC = 0.5  # when the link says up and the feed fails all the same
-TURN = 64  # changes; a feed that has a batch at hand never waits by itself
 
 
 class WorkerIndexer:
@@ -39,27 +21,8 @@ class WorkerIndexer:
 
     async def run(self, context: Context) -> None:
         """Follow all workers until asked to stop; a feed that is lost is opened anew."""
-        context.ready()
-        with context.until_stopping():
-            while True:
-                await self._link.wait_up()
-                try:
-                    async with self._registry.changes() as feed:
-                        await self._follow(feed)
-                except NatsUnavailable as error:
-                    _log.debug("the feed of workers was lost: %s; opening it again", error)
-                    self._board.lose(f"the feed of workers was lost: {error}", self._clock())
-                    await anyio.sleep(RETRY_SEC)
-
-    async def _follow(self, feed: WorkerChanges) -> None:
-        self._board.begin_load()
-        try:
-            while True:
-                for _ in range(TURN):
-                    self._tell(await feed.next())
-                await checkpoint()
-        finally:
-            self._board.lose("nobody follows the feed of workers", self._clock())
+        audience = Audience(self._board.begin_load, lambda why: self._board.lose(why, self._clock()))
+        await follow(context, self._link, "workers", self._registry.changes, self._tell, audience)
 
     def _tell(self, change: WorkerChange) -> None:
         match change:

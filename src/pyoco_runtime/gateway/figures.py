@@ -13,11 +13,10 @@ from prometheus_client.registry import Collector
 from pyoco_runtime.errors import NatsUnavailable
 from pyoco_runtime.gateway.days import midnight_before
 from pyoco_runtime.gateway.parts import GatewayParts
-from pyoco_runtime.gateway.traffic import BUCKETS_SEC as HTTP_BUCKETS
 from pyoco_runtime.model.api_key import Principal
+from pyoco_runtime.model.histogram import Histogram
 from pyoco_runtime.model.house import ActorReport
 from pyoco_runtime.model.run import RunStatus
-from pyoco_runtime.model.run_tally import BUCKETS_SEC as RUN_BUCKETS
 from pyoco_runtime.ports import TagDepth
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -78,7 +77,7 @@ class Figures:
         yield ended
         took = HistogramMetricFamily("pyoco_run_duration_seconds", "From start to end of a run.", labels=["flow"])
         for flow, durations in parts.runs.tally.durations(tenant).items():
-            took.add_metric([_label(flow)], _buckets(RUN_BUCKETS, durations.counts), durations.sum_sec)
+            took.add_metric([_label(flow)], _buckets(durations), durations.sum_sec)
         yield took
         behind = int(parts.runs.behind is not None)
         yield GaugeMetricFamily("pyoco_run_index_behind", "1 while the figures of runs may be old.", behind)
@@ -107,7 +106,7 @@ class Figures:
             "pyoco_http_request_duration_seconds", "From request to answer.", labels=["method", "route", "status"]
         )
         for (method, route, status), latency in self._parts.traffic.by_route.items():
-            took.add_metric([method, route, str(status)], _buckets(HTTP_BUCKETS, latency.counts), latency.sum_sec)
+            took.add_metric([method, route, str(status)], _buckets(latency), latency.sum_sec)
         yield took
         yield GaugeMetricFamily("pyoco_watchers", "Streams that are open.", self._parts.runs.followers)
 
@@ -150,5 +149,5 @@ def _label(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    return list(zip([*map(str, bounds), "+Inf"], map(float, accumulate(counts)), strict=True))
+def _buckets(found: Histogram) -> list[tuple[str, float]]:
+    return list(zip([*map(str, found.bounds), "+Inf"], map(float, accumulate(found.counts)), strict=True))

@@ -48,4 +48,3 @@ class GatewayParts:
     default_tag: str
     workflow_yaml_max_bytes: int
     disconnect_timeout_sec: float
-    run_heartbeat_sec: float

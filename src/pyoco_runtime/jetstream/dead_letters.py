@@ -10,14 +10,13 @@ from contextlib import asynccontextmanager
 from pyoco_runtime.jetstream.feed import Deliver, feeding
 from pyoco_runtime.jetstream.letter_changes import NatsLetterChanges
 from pyoco_runtime.jetstream.link import NatsLink
-from pyoco_runtime.jetstream.requests import Refused, Requests
+from pyoco_runtime.jetstream.requests import Refused, Requests, payload_limit
 from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.letter_size import LETTER_LIMIT, letter_within
 from pyoco_runtime.model.wire import letter_from
 from pyoco_runtime.ports import StoredLetter
 
 NO_TAG = "unknown"
-HEADER_BYTES = 1024  # what a message carries beside the letter
 MAX_SEQ = 2**63 - 1  # the server refuses to read a larger number
 NOT_FOUND = frozenset({10037, 10043})  # in the words of get and of delete
 DELETE_FAILED = 10057  # among others for a sequence beyond the last
@@ -35,7 +34,7 @@ class NatsDeadLetters:
 
     async def publish(self, letter: DeadLetter) -> None:
         tag = letter.tag if letter.tag and _TOKEN.fullmatch(letter.tag) else NO_TAG
-        data = letter_within(letter, min(LETTER_LIMIT, self._link.client().max_payload - HEADER_BYTES))
+        data = letter_within(letter, min(LETTER_LIMIT, payload_limit(self._link.client())))
         await self._requests.store(f"{self._prefix}.{tag}", data, {"Nats-Expected-Stream": self._stream})
 
     async def get(self, seq: int) -> StoredLetter | None:
@@ -61,7 +60,7 @@ class NatsDeadLetters:
     async def changes(self) -> AsyncIterator[NatsLetterChanges]:
         subject = f"{self._prefix}.>"
         async with feeding(self._link, self._requests, self._stream, subject, Deliver.ALL) as feed:
-            yield NatsLetterChanges(feed)
+            yield NatsLetterChanges(feed, f"{self._prefix}.")
 
     async def _read(self, seq: int) -> bytes | None:
         if not 0 < seq <= MAX_SEQ:

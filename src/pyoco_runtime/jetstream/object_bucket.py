@@ -14,11 +14,10 @@ from pyoco_runtime.jetstream.bucket import EXPECTED, NO_MESSAGE, WRONG_LAST_SEQU
 from pyoco_runtime.jetstream.feed import Deliver, Feed, FeedMessage, feeding
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.object_meta import CHUNK_BYTES, StoredObject, meta_subject, object_from, time_from
-from pyoco_runtime.jetstream.requests import Refused, Requests
+from pyoco_runtime.jetstream.requests import Refused, Requests, payload_limit
 from pyoco_runtime.jetstream.translate import translating
 
 STALL_SEC = 10.0  # between two messages
-HEADER_BYTES = 1024  # what a message carries beside the chunk
 EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"  # from nats-server 2.11 on; older ones refuse every write
 ROLLUP = {"Nats-Rollup": "sub"}
 
@@ -46,7 +45,7 @@ class ObjectBucket:
     @property
     def chunk_bytes(self) -> int:
         """How large a chunk may be. Raises NatsUnavailable."""
-        return min(CHUNK_BYTES, self._link.client().max_payload - HEADER_BYTES)
+        return min(CHUNK_BYTES, payload_limit(self._link.client()))
 
     def metas(self) -> AbstractAsyncContextManager[Feed]:
         """The descriptions. Raises NatsUnavailable."""

@@ -71,7 +71,7 @@ class Requests:
         self._waiting[token] = answer
         timer = loop.call_later(REQUEST_SEC, _give_up, answer)
         try:
-            if len(payload) > client.max_payload - HEADER_BYTES:
+            if len(payload) > payload_limit(client):
                 raise _too_large(client)
             with translating():
                 await client.publish(subject, payload, self._inbox + token, headers)
@@ -110,7 +110,7 @@ class Requests:
         try:
             with translating():
                 for (token, answer), message in zip(answers.items(), messages, strict=True):
-                    if len(message.payload) > client.max_payload - HEADER_BYTES:
+                    if len(message.payload) > payload_limit(client):
                         answer.set_exception(_too_large(client))
                     else:
                         await client.publish(message.subject, message.payload, self._inbox + token, message.headers)
@@ -143,6 +143,11 @@ class Requests:
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(NatsUnavailable("the connection was lost before the answer came"))
+
+
+def payload_limit(client: Client) -> int:
+    """How many bytes a message may carry beside its headers."""
+    return client.max_payload - HEADER_BYTES
 
 
 def _too_large(client: Client) -> BodyTooLarge:

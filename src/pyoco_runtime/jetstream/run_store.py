@@ -10,7 +10,7 @@ from pyoco_runtime.errors import PyocoError, RevisionConflict, RunExists
 from pyoco_runtime.jetstream.bucket import Bucket, is_key
 from pyoco_runtime.jetstream.feed import Deliver, feeding
 from pyoco_runtime.jetstream.link import NatsLink
-from pyoco_runtime.jetstream.requests import Requests
+from pyoco_runtime.jetstream.requests import Requests, payload_limit
 from pyoco_runtime.jetstream.run_changes import NatsRunChanges
 from pyoco_runtime.jetstream.run_watch import NatsRunWatch
 from pyoco_runtime.model.run import RunSnapshot
@@ -18,8 +18,6 @@ from pyoco_runtime.model.wire import snapshot_from, snapshot_to
 from pyoco_runtime.ports import StoredRun
 
 _log = logging.getLogger(__name__)
-
-HEADER_BYTES = 1024  # what a message carries beside the value
 
 
 def log_too_large(run_id: str) -> None:
@@ -84,7 +82,7 @@ class NatsRunStore:
             yield NatsRunChanges(feed, bucket.prefix)
 
     def _encoded(self, snapshot: RunSnapshot) -> bytes:
-        data, fits = snapshot_to(snapshot, self._max_bytes, self._link.client().max_payload - HEADER_BYTES)
+        data, fits = snapshot_to(snapshot, self._max_bytes, payload_limit(self._link.client()))
         if not fits:
             self._on_too_large(snapshot.run_id)
         return data

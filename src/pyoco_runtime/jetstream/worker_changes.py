@@ -8,40 +8,25 @@ from attrs import evolve
 
 from pyoco_runtime.errors import Unreadable
 from pyoco_runtime.jetstream.bucket import is_marker
-from pyoco_runtime.jetstream.feed import Feed, FeedMessage
+from pyoco_runtime.jetstream.changes import Changes
+from pyoco_runtime.jetstream.feed import FeedMessage
 from pyoco_runtime.model.wire import worker_from
 from pyoco_runtime.model.worker import WorkerRecord
-from pyoco_runtime.ports import CaughtUp, WorkerChange, WorkerChanged, WorkerRemoved
+from pyoco_runtime.ports import WorkerChanged, WorkerRemoved
 
 _log = logging.getLogger(__name__)
 
 
-class NatsWorkerChanges:
-    """Implements ports.WorkerChanges over a feed of the bucket; it is lost when the link changes: open a new one."""
+class NatsWorkerChanges(Changes[WorkerChanged | WorkerRemoved]):
+    """Implements ports.WorkerChanges over a feed of the bucket."""
 
-    def __init__(self, feed: Feed, prefix: str) -> None:
-        self._feed = feed
-        self._prefix = prefix
-        self._told = False
-
-    async def next(self) -> WorkerChange:
-        while True:
-            if self._feed.is_caught_up and not self._told:
-                self._told = True
-                return CaughtUp()
-            message = await self._feed.next()
-            change = None if message is None else self._change(message)
-            if change is not None:
-                return change
-
-    def _change(self, message: FeedMessage) -> WorkerChange | None:
-        worker_id = message.subject[len(self._prefix) :]
+    def _change(self, key: str, message: FeedMessage) -> WorkerChanged | WorkerRemoved | None:
         if is_marker(message.headers):
-            return WorkerRemoved(worker_id, message.seq)
+            return WorkerRemoved(key, message.seq)
         try:
-            return WorkerChanged(record_of(worker_id, message.data), message.seq)
+            return WorkerChanged(record_of(key, message.data), message.seq)
         except Unreadable as error:
-            _log.debug("skipped the record of worker %s: %s", worker_id, error)
+            _log.debug("skipped the record of worker %s: %s", key, error)
             return None
 
 

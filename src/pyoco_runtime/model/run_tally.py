@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 
 from attrs import define, field
 
+from pyoco_runtime.model.histogram import Histogram
 from pyoco_runtime.model.run import RunStatus
 from pyoco_runtime.model.run_news import RunNews
 from pyoco_runtime.model.run_summary import RunSummary
@@ -22,34 +22,11 @@ MOST_TENANTS = 1000
 
 
 @define
-class Durations:
-    """A histogram: how many took at most each bound of BUCKETS_SEC and more than the one before; the last is longer."""
-
-    counts: list[int] = field(factory=lambda: [0] * (len(BUCKETS_SEC) + 1))
-    sum_sec: float = 0.0
-
-    @property
-    def count(self) -> int:
-        """How many in all."""
-        return sum(self.counts)
-
-    def observe(self, sec: float) -> None:
-        """Count one."""
-        self.counts[bisect_left(BUCKETS_SEC, sec)] += 1
-        self.sum_sec += sec
-
-    def add(self, other: Durations) -> None:
-        """Count all of another."""
-        self.counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
-        self.sum_sec += other.sum_sec
-
-
-@define
 class _Share:
     """The part of one tenant."""
 
     ended: dict[tuple[str, RunStatus], int] = field(factory=dict)
-    durations: dict[str, Durations] = field(factory=dict)
+    durations: dict[str, Histogram] = field(factory=dict)
     flows: set[str] = field(factory=set)
 
 
@@ -73,7 +50,7 @@ class RunTally:
         share.ended[flow, run.status] = share.ended.get((flow, run.status), 0) + 1
         took_sec = _duration_sec(run)
         if took_sec is not None:
-            share.durations.setdefault(flow, Durations()).observe(took_sec)
+            share.durations.setdefault(flow, Histogram(BUCKETS_SEC)).observe(took_sec)
 
     def ended(self, tenant: str | None = None) -> Mapping[tuple[str, RunStatus], int]:
         """How many runs of each flow have ended with each status, of one tenant or of all."""
@@ -83,12 +60,12 @@ class RunTally:
                 counts[key] = counts.get(key, 0) + number
         return counts
 
-    def durations(self, tenant: str | None = None) -> Mapping[str, Durations]:
+    def durations(self, tenant: str | None = None) -> Mapping[str, Histogram]:
         """How long the runs of each flow took from start to end, of one tenant or of all."""
-        found: dict[str, Durations] = {}
+        found: dict[str, Histogram] = {}
         for share in self._shares_of(tenant):
             for flow, durations in share.durations.items():
-                found.setdefault(flow, Durations()).add(durations)
+                found.setdefault(flow, Histogram(BUCKETS_SEC)).add(durations)
         return found
 
     def _shares_of(self, tenant: str | None) -> list[_Share]:

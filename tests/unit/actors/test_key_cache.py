@@ -9,7 +9,8 @@ import anyio
 import pytest
 from attrs import evolve
 
-from pyoco_runtime.actors.key_cache import RETRY_SEC, KeyCache
+from pyoco_runtime.actors.following import RETRY_SEC
+from pyoco_runtime.actors.key_cache import KeyCache
 from pyoco_runtime.errors import InvalidApiKey, NatsUnavailable
 from pyoco_runtime.key_ring import BLIND_SEC, KeyRing
 from pyoco_runtime.model.api_key import ApiKey, Principal, new_key

@@ -5,7 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from pyoco_runtime.actors.letter_index import RETRY_SEC, LetterIndexer
+from pyoco_runtime.actors.following import RETRY_SEC
+from pyoco_runtime.actors.letter_index import LetterIndexer
 from pyoco_runtime.letter_board import LetterBoard
 from pyoco_runtime.model.dead_letter import DeadLetter, Reason
 from pyoco_runtime.model.letter_index import LetterFilter

@@ -16,8 +16,10 @@ from pyoco_runtime.core import Actor, Context
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.run import RunStatus, TaskStatus
 from pyoco_runtime.model.settlement import GIVE_BACK, HICCUP, Ack, Nak, Term
+from pyoco_runtime.model.submission import Submission
 from pyoco_runtime.model.transition import claimed, failed
 from pyoco_runtime.model.worker import WheelSync
+from pyoco_runtime.submitter import Submitter
 from pyoco_runtime.testing.fake_runner import EndTask, Fail, IgnoreCancel, Print, Script, Sleep, StartTask
 from pyoco_runtime.testing.faults import Lost
 from pyoco_runtime.testing.memory_consumer import ConsumerSettings
@@ -679,3 +681,39 @@ class Whole:
 def test_a_run_survives_start_and_cancel_stress(flow_name: str) -> None:
     """At every moment, stopped, restarted or cancelled: nothing is left behind, and what it held is given back."""
     stress_start_cancel(lambda: Whole(flow_name))
+
+
+# -- a job that names its snapshot's revision -------------------------------------------------------------------------
+
+
+async def _submit_as_our_gateway(shop: Shop) -> None:
+    process = shop.server.process("gateway")
+    submitter = Submitter(process.run_store, process.work_queue, process.promises, virtual_clock, lambda: "r-1")
+    await submitter.submit(Submission(flow_name="ok", tag="default", tags=("default",), params={"x": 1}), None)
+
+
+@in_virtual_time
+async def test_a_run_of_our_gateway_is_claimed_without_a_look() -> None:
+    """The read would have failed; the run runs all the same, with all that its snapshot held."""
+    shop = Shop()
+    async with shop.open():
+        await _submit_as_our_gateway(shop)
+        shop.server.faults.next("run_store.get", Lost.BEFORE)
+        started = shop.start(await shop.take())
+        await started.end()
+        found = shop.snapshot()
+        assert (found.status, found.attempt, dict(found.params)) == (RunStatus.COMPLETED, Attempt(1, 1), {"x": 1})
+        shop.server.faults.calm()
+
+
+@in_virtual_time
+async def test_what_was_written_after_the_job_was_sent_is_not_overlooked() -> None:
+    """A cancel that comes before the claim: the run is looked at, and not executed."""
+    shop = Shop()
+    async with shop.open():
+        await _submit_as_our_gateway(shop)
+        shop.cancel()
+        started = shop.start(await shop.take())
+        await started.end()
+        assert shop.snapshot().status is RunStatus.CANCELLED
+        assert shop.snapshot().tasks == {}

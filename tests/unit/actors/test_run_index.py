@@ -12,7 +12,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from pyoco_runtime.actors.run_index import RETRY_SEC, TURN, RunIndexer
+from pyoco_runtime.actors.following import RETRY_SEC, TURN
+from pyoco_runtime.actors.run_index import RunIndexer
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
 from pyoco_runtime.model.run_filter import RunFilter
 from pyoco_runtime.model.wire import snapshot_to

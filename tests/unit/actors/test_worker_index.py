@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from pyoco_runtime.actors.worker_index import RETRY_SEC, WorkerIndexer
+from pyoco_runtime.actors.following import RETRY_SEC
+from pyoco_runtime.actors.worker_index import WorkerIndexer
 from pyoco_runtime.core import Supervisor
 from pyoco_runtime.model.worker import WorkerRecord, WorkerState
 from pyoco_runtime.testing.faults import Lost, Slow

@@ -338,7 +338,6 @@ class Office:
             default_tag="default",
             workflow_yaml_max_bytes=YAML_MAX_BYTES,
             disconnect_timeout_sec=20.0,
-            run_heartbeat_sec=1.0,
         )
 
     @asynccontextmanager

@@ -22,6 +22,7 @@ from pyoco_runtime.model.submission import (
     job_for,
     params_from,
     pending,
+    pending_as_in,
     submission_from,
     tag_from,
 )
@@ -128,3 +129,15 @@ def test_a_run_without_a_file_has_no_digest() -> None:
     """Nor a size."""
     run = pending(WANTED, "r", None, 5.0)
     assert (run.workflow_yaml_sha256, run.workflow_yaml_bytes, run.tenant_id) == (None, None, None)
+
+
+@pytest.mark.parametrize("caller", [None, Principal("key-id-1", "demo", False)])
+@pytest.mark.parametrize("workflow_yaml", [None, "flow:\n  graph: a\n"])
+def test_a_worker_can_tell_the_snapshot_from_the_job(caller: Principal | None, workflow_yaml: str | None) -> None:
+    """To the last field: it claims the run over this, unread, and what is missing here would be lost."""
+    wanted = evolve(WANTED, params={"x": [1, 0.1, "日本"]}, tags=("a", "b"), workflow_yaml=workflow_yaml)
+    snapshot = pending(evolve(wanted, extra={"replay_of": "r-0"}), "r-1", caller, 1234.5678)
+    job = job_from(job_to(job_for(snapshot, 7, workflow_yaml)))
+    assert isinstance(job, Job)
+    assert job.snapshot_revision == 7
+    assert pending_as_in(job) == snapshot_from(snapshot_to(snapshot, 10**6)[0])
