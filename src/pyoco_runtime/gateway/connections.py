@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import anyio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.asyncio.tcp_server import TCPServer
-from hypercorn.asyncio.worker_context import AsyncioSingleTask, WorkerContext
+from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
-from hypercorn.typing import ASGIFramework, TaskGroup
+from hypercorn.typing import ASGIFramework
+
+from pyoco_runtime.gateway.tcp_server import Server, Timer
 
 _FIRST_REQUEST_SEC = 1.0  # a client that connected just before the stop has its request under way by then
 _NEXT_REQUEST_SEC = 0.25  # the same for one that uses a kept connection again; longer than a request travels
@@ -82,20 +81,6 @@ class Connections:
             _log.error("an http connection failed", exc_info=error)
 
 
-class _Timer(AsyncioSingleTask):
-    """Hypercorn's own, which fails in a connection that is being cut, and leaves its coroutine unawaited."""
-
-    async def restart(self, task_group: TaskGroup, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        timer = action()
-        try:
-            await super().restart(task_group, lambda: timer)
-        except RuntimeError:
-            timer.close()  # the group has begun to cancel its tasks and takes no more
-        except BaseException:
-            timer.close()
-            raise
-
-
 class _Progress(WorkerContext):
     """What Hypercorn asks about the server, here for a single connection.
 
@@ -103,7 +88,7 @@ class _Progress(WorkerContext):
     request on the way, one that was kept perhaps its next, and that request would be lost.
     """
 
-    single_task_class = _Timer
+    single_task_class = Timer
 
     def __init__(self) -> None:
         super().__init__(max_requests=None)
@@ -114,14 +99,6 @@ class _Progress(WorkerContext):
         self.requests += 1
         if self.is_draining:
             await self.terminated.set()
-
-
-class _Server(TCPServer):
-    """Hypercorn's own, with the timer above."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.idle_task = _Timer()
 
 
 class _Connection:
@@ -139,7 +116,7 @@ class _Connection:
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         self._transport, _ = await loop.connect_accepted_socket(lambda: protocol, self._socket)
         writer = asyncio.StreamWriter(self._transport, protocol, reader, loop)
-        await _Server(app, loop, config, self.progress, {}, reader, writer)
+        await Server(app, loop, config, self.progress, {}, reader, writer)
 
     def abort(self) -> None:
         """Close it without sending what the client has not read; a second time changes nothing."""
