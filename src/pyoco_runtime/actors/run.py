@@ -104,8 +104,9 @@ class Run:
         self._write_soon()
 
     def _write_soon(self) -> None:
-        self._dirty = True
-        self._alarm.ring_within(max(0.0, self._write_at - anyio.current_time()))
+        if not self._dirty:  # else it is awaited already
+            self._dirty = True
+            self._alarm.ring_within(max(0.0, self._write_at - anyio.current_time()))
 
     # -- the way of a run ----------------------------------------------------------------------------------------------
 

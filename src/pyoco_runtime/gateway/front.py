@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-import anyio
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope, Scope
 from quart import Quart
 
@@ -20,9 +19,7 @@ from pyoco_runtime.gateway.traffic import Traffic
 Handler = Callable[[Ask], Awaitable[Reply]]
 
 READ_SEC = 60.0  # for a body to come in
-DISCARD_LIMIT = (
-    64 * 2**20
-)  # bytes of a body that is too large are read so far, because clients send all before they read
+DISCARD_LIMIT = 64 * 2**20  # bytes of a body that is too large: clients send all before they read the answer
 
 
 class Front:
@@ -64,38 +61,27 @@ class Front:
 
 async def _body(receive: ASGIReceiveCallable) -> bytes:
     """The whole body. Raises BodyTooLarge when it is over the limit and has come to its end, or to ours."""
+    parts: list[bytes] = []
+    size, more = 0, True
     try:
         async with asyncio.timeout(READ_SEC):  # a third of the price of anyio's
-            first = await receive()
+            while more and size <= DISCARD_LIMIT:  # who reads no answer before he has sent all of it does not get one
+                part, more = _part(await receive())
+                size += len(part)
+                if size <= BODY_LIMIT:
+                    parts.append(part)
     except TimeoutError:
-        raise InvalidRequest(f"no body came within {READ_SEC:g} s") from None
-    if first["type"] == "http.request" and not first["more_body"] and len(first["body"]) <= BODY_LIMIT:
-        return first["body"]  # almost always
-    parts: list[bytes] = []
-    size = 0
-    with anyio.move_on_after(READ_SEC):
-        async for part in _parts(first, receive):
-            size += len(part)
-            if size <= BODY_LIMIT:
-                parts.append(part)
-            elif size > DISCARD_LIMIT:
-                break  # who reads no answer before he has sent all of this does not get one
-        else:
-            if size <= BODY_LIMIT:
-                return b"".join(parts)
-    if size <= BODY_LIMIT:
-        raise InvalidRequest(f"the body did not come to its end within {READ_SEC:g} s")
-    raise BodyTooLarge(f"a body has at most {BODY_LIMIT:,} bytes")
+        if size <= BODY_LIMIT:
+            raise InvalidRequest(f"the body did not come to its end within {READ_SEC:g} s") from None
+    if size > BODY_LIMIT:
+        raise BodyTooLarge(f"a body has at most {BODY_LIMIT:,} bytes")
+    return b"".join(parts)
 
 
-async def _parts(event: ASGIReceiveEvent, receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
-    while True:
-        if event["type"] != "http.request":
-            raise InvalidRequest("the client has gone before the body was complete")
-        yield event["body"]
-        if not event["more_body"]:
-            return
-        event = await receive()
+def _part(event: ASGIReceiveEvent) -> tuple[bytes, bool]:
+    if event["type"] != "http.request":
+        raise InvalidRequest("the client has gone before the body was complete")
+    return event["body"], event["more_body"]
 
 
 def _header(scope: HTTPScope, wanted: bytes) -> str | None:
