@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyoco_runtime.client import AsyncPyocoHttpClient as AsyncPyocoHttpClient
+    from pyoco_runtime.client import PyocoHttpClient as PyocoHttpClient
     from pyoco_runtime.embed import worker as worker
 
-__all__ = ["worker"]
+__all__ = ["AsyncPyocoHttpClient", "PyocoHttpClient", "worker"]
 
 
 def __getattr__(name: str) -> object:
@@ -16,4 +18,8 @@ def __getattr__(name: str) -> object:
         from pyoco_runtime.embed import worker
 
         return worker
+    if name in ("AsyncPyocoHttpClient", "PyocoHttpClient"):
+        from pyoco_runtime import client
+
+        return getattr(client, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

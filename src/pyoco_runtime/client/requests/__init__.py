@@ -1,0 +1,1 @@
+"""What can be asked of a gateway, one file a resource: pure functions that make requests."""
