@@ -1,0 +1,1 @@
+"""The program `pyoco-client`: one file a command."""
