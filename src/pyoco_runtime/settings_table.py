@@ -41,6 +41,14 @@ class Isolation(enum.StrEnum):
     THREAD = "thread"
 
 
+class NatsHere(enum.StrEnum):
+    """Whether this process starts a nats-server, and how."""
+
+    AUTO = "auto"
+    EMBEDDED = "embedded"
+    BOOTSTRAP = "bootstrap"
+
+
 class Lang(enum.StrEnum):
     """The language of the dashboard."""
 
@@ -76,6 +84,8 @@ class Setting:
     """As the reference page shows it."""
     doc: str
     has_option: bool
+    option_name: str | None
+    """Its option, where that is not made from its name."""
     secret: bool
     in_dotenv: bool
     in_file: bool
@@ -88,7 +98,7 @@ class Setting:
     @property
     def option(self) -> str:
         """Its command line option, offered if `has_option`."""
-        return f"--{self.name.replace('_', '-')}"
+        return self.option_name or f"--{self.name.replace('_', '-')}"
 
 
 def setting(
@@ -97,7 +107,7 @@ def setting(
     doc: str,
     *,
     default_text: str | None = None,
-    option: bool = False,
+    option: bool | str = False,
     secret: bool = False,
     in_dotenv: bool = True,
     in_file: bool = True,
@@ -108,8 +118,8 @@ def setting(
         return "None" if value is None else kind.show(value)
 
     default_text = default_text or ("not set" if default is None else kind.show(default))  # type: ignore[arg-type]  # D is T when not None
-    about = {"kind": kind, "default": default_text, "doc": doc, "has_option": option, "secret": secret}
-    about |= {"in_dotenv": in_dotenv, "in_file": in_file}
+    about = {"kind": kind, "default": default_text, "doc": doc, "has_option": bool(option), "secret": secret}
+    about |= {"option_name": option if isinstance(option, str) else None, "in_dotenv": in_dotenv, "in_file": in_file}
     # The repr goes through `show`, so that no password reaches a log or a traceback.
     field: T | D = attrs.field(default=default, repr=False if secret else show, metadata={"setting": about})
     return field
@@ -152,14 +162,34 @@ class Settings:
         " nats://127.0.0.1:4222.",
         option=True,
     )
+    nats_server: NatsHere = setting(
+        kinds.choice(NatsHere),
+        NatsHere.AUTO,
+        "Whether this process starts a nats-server and uses it: auto in the role all without PYOCO_NATS_URL, embedded"
+        " always, bootstrap always and by the program nats-bootstrap if that is installed.",
+    )
     nats_store_dir: Path = setting(kinds.path(), Path(".pyoco/nats"), "Where the embedded server keeps its streams.")
     nats_listen_host: str = setting(kinds.host(), "127.0.0.1", "Where the embedded server listens.")
     nats_client_port: int = setting(kinds.port(), 4222, "The embedded server's port; 0 takes any free one.")
+    nats_http_port: int | None = setting(
+        kinds.whole(1, 65535), None, "The port of the embedded server's own monitoring pages; if not set, none."
+    )
+    nats_replicas: int = setting(
+        kinds.whole(1, 5),  # JetStream has no more
+        1,
+        "On how many servers of a NATS cluster the streams and buckets that we make are kept; 3 on a cluster of three."
+        " What exists keeps its own number.",
+    )
 
     host: str = setting(kinds.host(), "127.0.0.1", "Where the HTTP gateway listens.", option=True)
     port: int = setting(kinds.port(), 8000, "The HTTP gateway's port; 0 takes any free one.", option=True)
     http_auth_mode: AuthMode = setting(kinds.choice(AuthMode), AuthMode.NONE, "Whether HTTP requests need an API key.")
     http_api_key_header: str = setting(kinds.header(), "X-API-Key", "The header that carries the API key.")
+    http_max_connections: int = setting(
+        kinds.whole(1),
+        10000,
+        "How many HTTP connections may be open, as far as the limit of open files allows; one that is idle makes room.",
+    )
     auth_kv_bucket: str = setting(kinds.token(), "pyoco_auth", "The KV bucket of the API keys.")
     auth_pepper: str | None = setting(
         kinds.secret(), None, "Mixed into every API key's hash; it must stay the same for keys to work.", secret=True
@@ -197,8 +227,12 @@ class Settings:
         None,
         "The modules, with all below them, that a flow.yaml may name as callable; if not set, all.",
     )
-    probe_host: str = setting(kinds.host(), "127.0.0.1", "Where a worker without gateway answers health checks.")
-    probe_port: int = setting(kinds.port(), 8081, "The port of those health checks; 0 takes any free one.")
+    worker_probe_host: str = setting(
+        kinds.host(), "127.0.0.1", "Where a worker without gateway answers /health and /ready.", option="--probe-host"
+    )
+    worker_probe_port: int | None = setting(
+        kinds.port(), None, "The port of those; if not set, none; 0 takes any free one.", option="--probe-port"
+    )
     run_heartbeat_interval_sec: float = setting(
         kinds.seconds(0.001), 1.0, "How often a running run shows that it is alive."
     )

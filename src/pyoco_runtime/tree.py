@@ -26,9 +26,11 @@ from pyoco_runtime.jetstream.console import NatsConsoleHost
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.layout import ActorLayout, Known, SupervisorLayout
+from pyoco_runtime.nats_bootstrap import STARTING, find_bootstrap, usual_store
 from pyoco_runtime.nats_server import NatsServer, ServerConfig, check_free
 from pyoco_runtime.pulling import Pulling
-from pyoco_runtime.settings import AuthMode, Isolation, Loaded, Role, Settings
+from pyoco_runtime.settings import AuthMode, Isolation, Loaded, NatsHere, Role, Settings
+from pyoco_runtime.single_run import SingleRun
 from pyoco_runtime.worker_parts import FlowPool, WorkerParts, flow_pool, jetstream_ports, wheel_overlay
 
 T = TypeVar("T")
@@ -59,14 +61,20 @@ def members(settings: Settings) -> frozenset[str]:
         worker.add("runners")
     if settings.wheel_sync_enabled:
         worker.add("wheel-syncer")
+    every = {"link", "console"} | ({"nats"} if _has_server(settings) else set())
     match settings.role:
         case Role.GATEWAY:
-            return frozenset({"link", "console"} | gateway)
+            return frozenset(every | gateway)
         case Role.WORKER:
-            return frozenset({"link", "console", "probe"} | worker)
+            return frozenset(every | worker | ({"probe"} if settings.worker_probe_port is not None else set()))
         case Role.ALL:
-            embedded = {"nats"} if settings.nats_url is None else set[str]()
-            return frozenset({"link", "console"} | gateway | worker | embedded)
+            return frozenset(every | gateway | worker)
+
+
+def _has_server(settings: Settings) -> bool:
+    if settings.nats_server is NatsHere.AUTO:
+        return settings.role is Role.ALL and settings.nats_url is None
+    return True
 
 
 @frozen
@@ -83,6 +91,7 @@ class Tree:
     nats_urls: Callable[[], tuple[str, ...]]
     pool: FlowPool | None
     pulling: Pulling | None
+    link: NatsLink
 
     async def aclose(self) -> None:
         """End the processes that executed flows; for when the tree has ended."""
@@ -96,23 +105,28 @@ class Tree:
                 listener.close()
 
 
-def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[str] = frozenset()) -> Tree:
+def plant(
+    loaded: Loaded,
+    *,
+    pool: FlowPool | None = None,
+    single: SingleRun | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Tree:
     """Bind the sockets and wire the actors. Raises UserError; starts nothing.
 
     `pool` executes the flows if it is given, and those named in `without` stay out, as when somebody embeds a worker.
+    With `single` the worker takes that one run and no other.
     """
     settings, present = loaded.settings, members(loaded.settings) - without
-    server = _server(settings) if "nats" in present else None
+    server = _server(loaded) if "nats" in present else None
     urls = _urls(settings, server)
     process = settings.process_name or process_name(settings.role)
     world = World()
-    names = _names(settings)
+    names = resource_names(settings)
     link = NatsLink(urls, f"pyoco-runtime {process}", names)
     desk = Desk(process, settings.role, VERSION, link)
     http = Listener(settings.host, settings.port, option="--port") if "http" in present else None
-    probe = (
-        Listener(settings.probe_host, settings.probe_port, option="PYOCO_PROBE_PORT") if "probe" in present else None
-    )
+    probe = _probe_listener(settings) if "probe" in present else None
     host = NatsConsoleHost(link, process, VERSION)
     makers: Makers = {
         "nats": lambda layout: lambda: Nats(_there(server)),
@@ -128,10 +142,10 @@ def plant(loaded: Loaded, *, pool: FlowPool | None = None, without: frozenset[st
         pool = pool or flow_pool(settings, overlay)
         ports = jetstream_ports(settings, link, pool)
         pulling = Pulling(ports.queue, settings.tags)
-        worker = WorkerParts(settings, evolve(ports, queue=pulling), settings.worker_id or process, overlay)
+        worker = WorkerParts(settings, evolve(ports, queue=pulling), settings.worker_id or process, overlay, single)
         makers |= worker.makers()
     spec = supervisor_spec(loaded.layout.root, present, makers, worker)
-    return Tree(spec, world, desk, process, http, probe, server, urls, pool, pulling)
+    return Tree(spec, world, desk, process, http, probe, server, urls, pool, pulling, link)
 
 
 def outline(layout: SupervisorLayout, present: frozenset[str]) -> SupervisorLayout:
@@ -197,8 +211,28 @@ def _actor(layout: ActorLayout, name: str, make: Callable[[], Actor]) -> ActorSp
     )
 
 
-def _server(settings: Settings) -> NatsServer:
-    config = ServerConfig(settings.nats_store_dir, settings.nats_listen_host, settings.nats_client_port)
+def _probe_listener(settings: Settings) -> Listener:
+    assert settings.worker_probe_port is not None  # it is a member only then
+    return Listener(settings.worker_probe_host, settings.worker_probe_port, option="--probe-port")
+
+
+def _server_config(loaded: Loaded) -> ServerConfig:
+    settings = loaded.settings
+    bootstrap = find_bootstrap() if settings.nats_server is NatsHere.BOOTSTRAP else None
+    config = ServerConfig(
+        settings.nats_store_dir,
+        settings.nats_listen_host,
+        settings.nats_client_port,
+        http_port=settings.nats_http_port,
+        through=() if bootstrap is None else (str(bootstrap), *STARTING),
+    )
+    if bootstrap is not None and loaded.sources["nats_store_dir"] == "default":
+        return evolve(config, store_dir=usual_store())
+    return config
+
+
+def _server(loaded: Loaded) -> NatsServer:
+    config = _server_config(loaded)
     deadline = time.monotonic() + ORPHAN_SEC
     while True:
         try:
@@ -222,7 +256,8 @@ def _grace(layout: ActorLayout) -> float:
     return layout.shutdown_sec * 0.8
 
 
-def _names(settings: Settings) -> Names:
+def resource_names(settings: Settings) -> Names:
+    """What we keep in JetStream, as the settings call it."""
     return Names(
         work_subject_prefix=settings.work_subject_prefix,
         dlq_stream=settings.dlq_stream,
@@ -237,6 +272,7 @@ def _names(settings: Settings) -> Names:
         wheels_bucket=settings.wheel_object_store_bucket,
         wheel_history_bucket=settings.wheel_history_kv_bucket,
         wheel_history_ttl_sec=settings.wheel_history_ttl_sec,
+        replicas=settings.nats_replicas,
     )
 
 

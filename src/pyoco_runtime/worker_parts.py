@@ -16,7 +16,7 @@ from attrs import frozen
 from pyoco_runtime.actors.cancel_watcher import CancelWatcher
 from pyoco_runtime.actors.consumer import Consumer
 from pyoco_runtime.actors.dlq_publisher import DlqPublisher
-from pyoco_runtime.actors.heartbeat import Heartbeat, Identity, WheelNews
+from pyoco_runtime.actors.heartbeat import Heartbeat, Identity, OfferNews, WheelNews
 from pyoco_runtime.actors.run import Run, Workshop
 from pyoco_runtime.actors.runners import Runners
 from pyoco_runtime.actors.ticker import Ticker
@@ -47,6 +47,7 @@ from pyoco_runtime.ports import (
     WorkQueue,
 )
 from pyoco_runtime.settings import Isolation, Settings
+from pyoco_runtime.single_run import SingleRun
 from pyoco_runtime.slots import Slots
 from pyoco_runtime.wheel_gate import WheelGate
 from pyoco_runtime.wheel_overlay import WheelOverlay
@@ -80,18 +81,25 @@ class WorkerParts:
     """What the actors of one worker share. It belongs to the tree, so that each of them can be restarted alone."""
 
     def __init__(
-        self, settings: Settings, ports: WorkerPorts, worker_id: str, overlay: WheelOverlay | None = None
+        self,
+        settings: Settings,
+        ports: WorkerPorts,
+        worker_id: str,
+        overlay: WheelOverlay | None = None,
+        single: SingleRun | None = None,
     ) -> None:
         self._settings = settings
         self._ports = ports
         self._overlay = overlay
-        self._slots = Slots(settings.concurrency)
+        self._single = single
+        self._slots = Slots(settings.concurrency if single is None else 1)
         self._in_flight = InFlight()
         self._letters = Letterbox()
         self._runs = Children()
         self._pattern = ActorLayout("run", restart=Restart.TEMPORARY)
         self._gate = WheelGate(is_open=overlay is None)
         self._news = WheelNews(_no_sync_yet(enabled=overlay is not None))
+        self._offers = _offers_of(ports.pool)
         self._who = Identity(worker_id, uuid.uuid4().hex, settings.tags, settings.concurrency)
         self._workshop = Workshop(
             worker_id,
@@ -99,7 +107,7 @@ class WorkerParts:
             ports.pool,
             self._letters,
             self._in_flight,
-            self._slots.vacate,
+            self._slots.vacate if single is None else single.end,
             ports.clock,
             cancel_grace_sec=settings.cancel_grace_period_sec,
             letter_on_error=settings.dlq_publish_execution_error,
@@ -151,6 +159,8 @@ class WorkerParts:
                 shutdown_sec=layout.shutdown_sec,
             )
         )
+        if self._single is not None:
+            self._single.begin()
 
     def _runners(self) -> Actor:
         assert isinstance(self._ports.pool, ProcessRunner)
@@ -166,6 +176,7 @@ class WorkerParts:
             self._ports.clock,
             worker_sec=self._settings.worker_heartbeat_interval_sec,
             run_sec=self._settings.run_heartbeat_interval_sec,
+            offers=self._offers,
         )
 
     def _dlq_publisher(self) -> Actor:
@@ -197,6 +208,16 @@ class Over:
 
     async def run(self, context: Context) -> None:
         """Return at once."""
+
+
+def _offers_of(pool: FlowPool) -> OfferNews:
+    news = OfferNews()
+    match pool:
+        case ProcessRunner():
+            pool.tell_offer(news.tell)
+        case ThreadRunner():
+            news.tell(pool.offer)
+    return news
 
 
 def _name(delivery: Delivery) -> str:

@@ -207,6 +207,14 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     return seen
 
 
+def until_written(file: Path, text: str) -> None:
+    """Wait until another process has written this to a file, which tells nobody."""
+    deadline = time.monotonic() + LIMIT_SEC
+    while text not in file.read_text():
+        assert time.monotonic() < deadline, f"{text!r} did not appear:\n{file.read_text()}"
+        time.sleep(0.05)
+
+
 def start(*command: str | Path, cwd: Path, log: Path, **environ: str) -> subprocess.Popen[str]:
     """Start a command in a session of its own, as a terminal would; its stdout goes to `log`."""
     with log.open("w") as stdout:
@@ -255,19 +263,20 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def try_make_demo(house: House) -> None:
-    """It starts on free ports, and Ctrl-C ends it without a complaint."""
+    """It starts on free ports, runs the example, and Ctrl-C ends it without a complaint."""
     place = house.place / "demo"
     place.mkdir(exist_ok=True)
     free = {"PYOCO_PORT": "0", "PYOCO_NATS_CLIENT_PORT": "0", "PYOCO_NATS_STORE_DIR": str(place / "nats")}
     process = start(*make("demo"), cwd=ROOT, log=place / "log", **free)
     try:
-        read_until(process, "pyoco-runtime is up as all-")
+        until_written(place / "log", "Ctrl-C stops everything")
     finally:
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=LIMIT_SEC)[1]
     log = (place / "log").read_text()
-    assert "http is listening on http://127.0.0.1:" in log
-    assert log.rstrip().endswith("stopped")
+    assert "greet SUCCEEDED" in log
+    assert "Dashboard: http://127.0.0.1:" in log
+    assert log.rstrip().endswith("Stopped.")
     assert "***" not in said, said  # make has nothing to complain about
 
 

@@ -221,7 +221,7 @@ def test_runs_are_executed_in_child_processes(host: str, server: RunningServer, 
             run_id = await aside(functools.partial(customer.submit, "hello", name="you"))
             ended = await aside(customer.until, run_id, RunStatus.COMPLETED, RunStatus.FAILED)
             assert ended.status is RunStatus.COMPLETED, ended.error
-            assert len(children() - before) == 1
+            assert len(children() - before) in (1, 2)  # the second finds out what there is to run, and ends
         assert children() == before
 
     run(host, main)

@@ -789,7 +789,7 @@ def test_two_thousand_runs_leave_nothing_behind(make: Any, spec: str, run: Run) 
             before = open_files(), resident_kib(pid), resident_kib(os.getpid())
             await many(runner, 2000)
             after = open_files(), resident_kib(pid), resident_kib(os.getpid())
-            assert after[0] == before[0]
+            assert after[0] <= before[0]  # the scout may have been there before
             assert after[1] - before[1] < 1024
             assert after[2] - before[2] < 1024
 

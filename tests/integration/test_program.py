@@ -15,7 +15,7 @@ import pytest
 from pyoco_runtime.testing.nats_server import nats_server
 from tests.integration.programs import flat, nats_url_of, program, run, trees, wait_ready
 
-FREE = {"PYOCO_NATS_CLIENT_PORT": "0", "PYOCO_PORT": "0", "PYOCO_PROBE_PORT": "0"}
+FREE = {"PYOCO_NATS_CLIENT_PORT": "0", "PYOCO_PORT": "0", "PYOCO_WORKER_PROBE_PORT": "0"}
 
 
 def test_role_all_starts_with_an_embedded_server_and_sigterm_stops_it(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_bad_supervisor_toml_exits_with_1_and_names_the_place(tmp_path: Path, 
 
 def test_check_shows_the_tree_and_where_each_value_came_from(tmp_path: Path) -> None:
     """And never a secret."""
-    (tmp_path / ".env").write_text("PYOCO_CONCURRENCY=7\n")
+    (tmp_path / ".env").write_text("PYOCO_CONCURRENCY=7\nPYOCO_WORKER_PROBE_PORT=8081\n")
     (tmp_path / "supervisor.toml").write_text('[settings]\nlog_level = "DEBUG"\n[actors.link]\nshutdown_sec = 9.0\n')
     env = {**os.environ, "PYOCO_AUTH_PEPPER": "hunter2hunter2", "PYOCO_TAGS": "a,b", "COLUMNS": "200"}
     done = run("--check", "--role", "worker", "--nats-url", "nats://me:pw@h:1", cwd=tmp_path, env=env)

@@ -75,3 +75,38 @@ def test_what_was_removed_while_nats_was_away_is_made_again(tmp_path: Path) -> N
         started.until("connection to NATS lost")
         server.restart()
         assert started.until("made what was missing")["message"].endswith(": PYOCO_WORK")
+
+
+def test_another_number_of_replicas_is_reported_and_left_alone(tmp_path: Path) -> None:
+    """Whoever asks for three where there is one hears of it, and the stream stays as it was made."""
+
+    async def after(js: JetStreamContext) -> None:
+        assert (await js.stream_info("PYOCO_WORK")).config.num_replicas == 1
+
+    with nats_server(tmp_path / "store") as server:
+        args = ("--role", "gateway", "--nats-url", server.url)
+        with program(tmp_path, *args, PYOCO_PORT="0") as first:
+            first.until("connected to NATS")
+            assert first.stop(signal.SIGTERM) == 0
+        with program(tmp_path, *args, PYOCO_PORT="0", PYOCO_NATS_REPLICAS="3") as second:
+            said = second.until("PYOCO_NATS_REPLICAS is 3, but")
+            second.until("connected to NATS")
+            assert second.stop(signal.SIGTERM) == 0
+        assert said["level"] == "WARNING"
+        assert "PYOCO_WORK has 1, PYOCO_DLQ has 1, KV_pyoco_runs has 1" in said["message"]
+        assert "OBJ_pyoco_wheels has 1;" in said["message"]
+        assert not any("PYOCO_NATS_REPLICAS" in line["message"] for line in first.lines)
+        ask(server.url, after)
+
+
+def test_replicas_that_a_single_server_cannot_have_are_named(tmp_path: Path) -> None:
+    """The process waits and says why; it does not make fewer than it was asked for."""
+    with (
+        nats_server(tmp_path / "store") as server,
+        program(
+            tmp_path, "--role", "gateway", "--nats-url", server.url, PYOCO_PORT="0", PYOCO_NATS_REPLICAS="3"
+        ) as started,
+    ):
+        said = started.until("cannot set up streams and buckets yet")
+        assert "replicas > 1 not supported in non-clustered mode" in said["message"]
+        assert started.stop(signal.SIGTERM) == 0

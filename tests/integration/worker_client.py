@@ -487,7 +487,7 @@ def worker(
     """Run a worker with the flows for tests; it is killed at the end of the block if it still runs."""
     command = [*program, "--role", "worker", "--nats-url", url, "--worker-id", name]
     command += ["--flow-resolver", f"{FLOWS}:resolve", "--concurrency", "2", *args]
-    settings = {"PYOCO_PROBE_PORT": "0", "PYOCO_PROCESS_NAME": name, "PYOCO_CONSUMER_ACK_WAIT_SEC": "60", **env}
+    settings = {"PYOCO_WORKER_PROBE_PORT": "0", "PYOCO_PROCESS_NAME": name, "PYOCO_CONSUMER_ACK_WAIT_SEC": "60", **env}
     started = Worker(command, cwd, environment(**settings), name, url)
     try:
         yield started

@@ -45,7 +45,7 @@ def test_the_shipped_file_is_the_tree_of_the_design() -> None:
     """An empty file of the user's own gives the root and its children in start order."""
     root = read("").root
     assert root.name == "runtime"
-    assert [each.name for each in root.children] == ["nats", "link", "gateway", "worker", "probe", "console"]
+    assert [each.name for each in root.children] == ["probe", "nats", "link", "gateway", "worker", "console"]
     assert child(read(""), "gateway", "http") == ActorLayout("http", shutdown_sec=10.0)
     assert child(read(""), "nats") == ActorLayout("nats", shutdown_sec=10.0)
     assert child(read(""), "worker", "ticker") == ActorLayout("ticker")

@@ -23,6 +23,7 @@ from pyoco_runtime.settings import (
     Loaded,
     LogFormat,
     LogLevel,
+    NatsHere,
     Role,
     Setting,
     Settings,
@@ -58,9 +59,12 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "env_file": Path(".env"),
         "process_name": None,
         "nats_url": None,
+        "nats_server": NatsHere.AUTO,
         "nats_store_dir": Path(".pyoco/nats"),
         "nats_listen_host": "127.0.0.1",
         "nats_client_port": 4222,
+        "nats_http_port": None,
+        "nats_replicas": 1,
         "host": "127.0.0.1",
         "port": 8000,
         "http_auth_mode": AuthMode.NONE,
@@ -76,8 +80,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "concurrency": 4,
         "isolation": Isolation.PROCESS,
         "callable_allow": None,
-        "probe_host": "127.0.0.1",
-        "probe_port": 8081,
+        "worker_probe_host": "127.0.0.1",
+        "worker_probe_port": None,
         "run_heartbeat_interval_sec": 1.0,
         "worker_heartbeat_interval_sec": 5.0,
         "worker_disconnect_timeout_sec": 20.0,
@@ -123,7 +127,7 @@ def test_the_options_are_those_of_the_command_line() -> None:
     """Only what one wants to change from start to start has an option."""
     assert {each.option for each in SETTINGS if each.has_option} == {
         "--role", "--config", "--nats-url", "--host", "--port", "--tags", "--worker-id", "--flow-resolver",
-        "--concurrency", "--isolation", "--log-level", "--log-format",
+        "--concurrency", "--isolation", "--probe-host", "--probe-port", "--log-level", "--log-format",
     }  # fmt: skip
 
 

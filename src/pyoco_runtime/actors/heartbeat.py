@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 
 import anyio
 from attrs import evolve, frozen
@@ -11,6 +12,7 @@ from attrs import evolve, frozen
 from pyoco_runtime.core import Alarm, Context
 from pyoco_runtime.errors import NatsUnavailable
 from pyoco_runtime.in_flight import InFlight
+from pyoco_runtime.model.offer import UNKNOWN, Offer
 from pyoco_runtime.model.worker import WheelSync, WorkerRecord, WorkerState
 from pyoco_runtime.ports import Clock, Link, WorkerRegistry
 
@@ -42,6 +44,19 @@ class WheelNews:
         self.status = status
 
 
+class OfferNews:
+    """What the worker can run, as far as it is known; belongs to the tree."""
+
+    def __init__(self) -> None:
+        self.offer = UNKNOWN
+        self.on_change: Callable[[], None] = lambda: None
+
+    def tell(self, offer: Offer) -> None:
+        """That is what it can run from now on."""
+        self.offer = offer
+        self.on_change()
+
+
 class Heartbeat:
     """Write the worker record every `worker_sec` and soon after a change; ask runs to beat every `run_sec`."""
 
@@ -56,7 +71,9 @@ class Heartbeat:
         *,
         worker_sec: float,
         run_sec: float,
+        offers: OfferNews | None = None,
     ) -> None:
+        self._offers = offers or OfferNews()
         self._who = who
         self._in_flight = in_flight
         self._registry = registry
@@ -74,6 +91,7 @@ class Heartbeat:
         """Beat until asked to stop, then say good-bye."""
         unlisten = self._in_flight.on_change(lambda: self._alarm.ring_within(QUIET_SEC))
         unwatch = self._link.on_change(lambda: self._alarm.ring_within(0))
+        self._offers.on_change = lambda: self._alarm.ring_within(QUIET_SEC)
         context.ready()
         try:
             with context.until_stopping():
@@ -86,6 +104,7 @@ class Heartbeat:
         finally:
             unlisten()
             unwatch()
+            self._offers.on_change = lambda: None
 
     def _beat_runs(self) -> None:
         now = anyio.current_time()
@@ -122,7 +141,7 @@ class Heartbeat:
         self._record_at = now
 
     def _doing(self) -> tuple[object, ...]:
-        return (len(self._in_flight) > 0, self._wheels.status)
+        return (len(self._in_flight) > 0, self._wheels.status, self._offers.offer)
 
     def _record(self) -> WorkerRecord:
         now = self._clock()
@@ -143,6 +162,8 @@ class Heartbeat:
             last_run_finished_at=last.finished_at if last else None,
             updated_at=now,
             wheel_sync=self._wheels.status,
+            flows=self._offers.offer.flows,
+            tasks=self._offers.offer.tasks,
             extra={"concurrency": self._who.concurrency, "current_run_ids": [seat.run_id for seat in seats]},
         )
 

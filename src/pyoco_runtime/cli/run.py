@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import anyio
@@ -15,10 +16,13 @@ from rich.table import Table
 from rich.tree import Tree as Drawing
 
 from pyoco_runtime import logs
+from pyoco_runtime.cli.run_once import RunOnce
 from pyoco_runtime.core import Event, Stopped, Supervisor, run_program
 from pyoco_runtime.errors import ActorError
 from pyoco_runtime.layout import ActorLayout, SupervisorLayout
-from pyoco_runtime.settings import SETTINGS, Loaded, LogFormat, Role, Settings, load, shown
+from pyoco_runtime.nats_server import NatsServer
+from pyoco_runtime.settings import SETTINGS, Loaded, LogFormat, Role, Setting, Settings, load, shown
+from pyoco_runtime.single_run import SingleRun
 from pyoco_runtime.tree import KNOWN, Tree, members, outline, plant
 
 _log = logging.getLogger(__name__)
@@ -27,68 +31,104 @@ SERVICE = {Role.GATEWAY: "pyoco-server:http", Role.WORKER: "pyoco-server:worker"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Every setting that has an option, from the one table of settings."""
-    for setting in SETTINGS:
-        if setting.has_option:
-            text = f"{setting.doc} [{setting.env}; default {setting.default}]"
-            parser.add_argument(setting.option, dest=setting.name, help=text.replace("%", "%%"))
+    add_settings(parser, (setting for setting in SETTINGS if setting.has_option))
+    add_check(parser)
+
+
+def add_settings(parser: argparse.ArgumentParser | argparse._ArgumentGroup, settings: Iterable[Setting]) -> None:
+    """An option for each of these settings."""
+    for setting in settings:
+        text = f"{setting.doc} [{setting.env}; default {setting.default}]"
+        parser.add_argument(setting.option, dest=setting.name, help=text.replace("%", "%%"))
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """The option that starts nothing."""
     parser.add_argument("--check", action="store_true", help="check the configuration, show it and the tree, and exit")
 
 
 def main(args: argparse.Namespace) -> int:
     """Start the tree and run until a signal stops it."""
     given = {key: value for key, value in vars(args).items() if key != "check" and value is not None}
-    loaded = load(given, os.environ, Path.cwd(), KNOWN)
-    if args.check:
+    return start(configured(given), only_check=args.check)
+
+
+def configured(given: Mapping[str, str]) -> Loaded:
+    """The settings of this process with these options. Raises UserError."""
+    return load(given, os.environ, Path.cwd(), KNOWN)
+
+
+def start(
+    loaded: Loaded, *, only_check: bool = False, prog: str = "pyoco-runtime", once_sec: float | None = None
+) -> int:
+    """Start the tree and run until a signal stops it, or only show it; returns the exit code. Raises UserError.
+
+    With `once_sec` the worker takes at most one run, for which it looks that long, and the program ends after it.
+    """
+    if only_check:
         show(loaded, Terminal())
         return 0
     settings = loaded.settings
     logs.set_up(_style(settings), settings.log_level)
     sys.stdout = sys.stderr  # it belongs to the log lines: what flows print in threads of ours must not come between
-    tree = plant(loaded)
+    single = None if once_sec is None else SingleRun()
+    tree = plant(loaded, single=single)
+    once = None if single is None or once_sec is None else RunOnce(tree, single, once_sec)
     try:
-        return anyio.run(_serve, tree, backend="asyncio", backend_options={"use_uvloop": sys.platform != "win32"})
+        return anyio.run(
+            _serve, tree, prog, once, backend="asyncio", backend_options={"use_uvloop": sys.platform != "win32"}
+        )
     finally:
         tree.close()
 
 
-async def _serve(tree: Tree) -> int:
+async def _serve(tree: Tree, prog: str, once: RunOnce | None) -> int:
     supervisor = Supervisor(tree.spec, world=tree.world)
     tree.desk.attach(supervisor)
     supervisor.feed.listen(logs.log_event)
-    supervisor.feed.listen(lambda event: _abandon_stuck(event, tree.spec.name))
+    supervisor.feed.listen(lambda event: _abandon_stuck(event, tree.spec.name, prog))
+    until = anyio.sleep_forever if once is None else once.done
     try:
-        received = await run_program(supervisor, lambda: _announce(tree))
+        received = await run_program(supervisor, lambda: _announce(tree, prog), until)
     except ActorError as error:
-        print(f"[pyoco-runtime][{error.err_id}] {error}", file=sys.stderr)
+        print(f"[{prog}][{error.err_id}] {error}", file=sys.stderr)
         print("next: mend what the crash above names; `pyoco-runtime --check` shows the configuration", file=sys.stderr)
         return 1
     finally:
         with anyio.CancelScope(shield=True):
             await tree.aclose()
     _log.info("stopped", extra={"actor": tree.spec.name})
+    if once is not None and once.problem is not None:
+        raise once.problem
     return 130 if received is signal.SIGINT else 0
 
 
-def _abandon_stuck(event: Event, root: str) -> None:
+def _abandon_stuck(event: Event, root: str, prog: str) -> None:
     """A task that ignores cancellation cannot be waited for: everything else is down, so the process ends."""
     if isinstance(event, Stopped) and event.path == root and event.stuck:
-        print(f"[pyoco-runtime][ERR-PYOCO-0032] would not stop: {', '.join(event.stuck)}; exiting", file=sys.stderr)
+        print(f"[{prog}][ERR-PYOCO-0032] would not stop: {', '.join(event.stuck)}; exiting", file=sys.stderr)
         logging.shutdown()
         os._exit(1)
 
 
-def _announce(tree: Tree) -> None:
-    lines = [f"pyoco-runtime is up as {tree.process}"]
+def _announce(tree: Tree, prog: str) -> None:
+    lines = [f"{prog} is up as {tree.process}"]
     if tree.http is not None:
         lines.append(f"  http    {tree.http.url}")
     if tree.probe is not None:
         lines.append(f"  probe   {tree.probe.url}/ready")
-    lines.append(f"  nats    {', '.join(_masked(url) for url in tree.nats_urls())}{' (embedded)' if tree.nats else ''}")
+    lines.append(f"  nats    {', '.join(_masked(url) for url in tree.nats_urls())}{_started_by(tree.nats)}")
     for name, listener in (("http", tree.http), ("probe", tree.probe)):
         if listener is not None:
             _log.info("%s is listening on %s", name, listener.url, extra={"actor": tree.spec.name})
     lines.append("  Ctrl-C stops it; see what runs with: pyoco-runtime actors")
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _started_by(server: NatsServer | None) -> str:
+    if server is None:
+        return ""
+    return " (by nats-bootstrap)" if server.config.through else " (embedded)"
 
 
 def _masked(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 from anyio.abc import TaskStatus
@@ -12,10 +12,12 @@ from pyoco_runtime.core.supervisor import Supervisor
 from pyoco_runtime.errors import ActorError, NotRunning
 
 
-async def run_program(tree: Supervisor, on_up: Callable[[], None]) -> signal.Signals | None:
-    """Run the tree until SIGINT or SIGTERM has it stop in order; a second signal stops it now.
+async def run_program(
+    tree: Supervisor, on_up: Callable[[], None], until: Callable[[], Awaitable[None]] = anyio.sleep_forever
+) -> signal.Signals | None:
+    """Run the tree until SIGINT or SIGTERM, or the end of `until`, has it stop in order; a second signal stops it now.
 
-    Returns the first signal. Raises the tree's failure when it gives up.
+    Returns the first signal, if one came. Raises the tree's failure when it gives up.
     """
     received: list[signal.Signals] = []
     failure: ActorError | None = None
@@ -32,7 +34,7 @@ async def run_program(tree: Supervisor, on_up: Callable[[], None]) -> signal.Sig
         try:
             async with tree:
                 on_up()
-                await anyio.sleep_forever()
+                await until()
         except ActorError as error:
             failure = error
         group.cancel_scope.cancel()

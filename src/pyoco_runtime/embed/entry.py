@@ -24,6 +24,7 @@ def worker(
     concurrency: int = 4,
     isolation: Literal["thread", "process"] | None = None,
     drain_sec: float = 25.0,
+    flows: Sequence[str] | None = None,
     **settings: object,
 ) -> AbstractAsyncContextManager[EmbeddedWorker]:
     """Run a worker around a block of an asyncio or trio program; raises InvalidSetting, which names the parameter.
@@ -32,11 +33,12 @@ def worker(
     queue. A cancel gives everything back now. If the worker gives up, the block is cancelled and raises why.
 
     A function as `flow_resolver` executes flows in threads of this process, "module:function" in child processes,
-    unless `isolation` says otherwise; None takes flows from flow.yaml only. `settings` are any others of
+    unless `isolation` says otherwise; None takes flows from flow.yaml only. `flows` are the names of the flows that a
+    function has, for others to know, if it has no attribute `flows` that says so. `settings` are any others of
     docs/reference/settings.md, by their lower-case names without PYOCO_. Nothing is read from anywhere else.
     """
     given = {"tags": tags, "nats_url": nats_url, "worker_id": worker_id, "concurrency": concurrency}
-    return _running(order_from(flow_resolver, drain_sec, {**given, "isolation": isolation, **settings}))
+    return _running(order_from(flow_resolver, drain_sec, {**given, "isolation": isolation, **settings}, flows))
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -23,13 +23,15 @@ from pyoco_runtime.worker_parts import FlowPool
 
 _LOGGING = "logging is up to your program, and the worker's loggers are below pyoco_runtime"
 _FILES = "an embedded worker reads no file and no environment; pass settings as parameters"
+_NATS = "an embedded worker starts no server; say where one is with nats_url"
 _PROBE = "an embedded worker listens on no port; use status() and wait_ready()"
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "role": "an embedded worker is always a worker",
         **dict.fromkeys(("config", "load_dotenv", "env_file"), _FILES),
         **dict.fromkeys(("log_level", "log_format", "log_utc", "log_include_traceback"), _LOGGING),
-        **dict.fromkeys(("probe_host", "probe_port"), _PROBE),
+        **dict.fromkeys(("worker_probe_host", "worker_probe_port"), _PROBE),
+        **dict.fromkeys(("nats_server", "nats_http_port"), _NATS),
     }
 )
 _OFFERED: Mapping[str, Setting] = MappingProxyType({each.name: each for each in SETTINGS if each.name not in _REFUSED})
@@ -43,16 +45,19 @@ class Order:
     resolver: Resolver | None
     """A function of the program's own; None if the settings say where flows come from."""
     worker_id: str
+    flows: tuple[str, ...] | None = None
+    """What that function has; None if it says so itself, or nobody does."""
 
     def pool(self) -> FlowPool | None:
         """What executes the flows of the program's own function, made for the loop that runs."""
         if self.resolver is None:
             return None
         settings = self.loaded.settings
-        return ThreadRunner(self.resolver, settings.concurrency, callable_allow=settings.callable_allow or ())
+        allow = settings.callable_allow or ()
+        return ThreadRunner(self.resolver, settings.concurrency, callable_allow=allow, flows=self.flows)
 
 
-def order_from(flow_resolver: object, drain_sec: object, given: Mapping[str, object]) -> Order:
+def order_from(flow_resolver: object, drain_sec: object, given: Mapping[str, object], flows: object = None) -> Order:
     """Check everything. Raises InvalidSetting, which names the parameter."""
     given = {name: value for name, value in given.items() if value is not None}
     resolver = None
@@ -70,7 +75,7 @@ def order_from(flow_resolver: object, drain_sec: object, given: Mapping[str, obj
         )
     sources = {each: f"parameter {each}" if each in given else "default" for each in _OFFERED}
     loaded = Loaded(Settings(role=Role.WORKER, **values), MappingProxyType(sources), _layout(drain_sec), SHIPPED)
-    return Order(loaded, resolver, values["worker_id"])
+    return Order(loaded, resolver, values["worker_id"], _flows(flows, resolver))
 
 
 def _function(found: object) -> Resolver:
@@ -83,6 +88,18 @@ def _function(found: object) -> Resolver:
             "parameter flow_resolver: an async function cannot be used; it is called in a thread and returns the Flow"
         )
     return cast("Callable[[str], Any]", found)
+
+
+def _flows(found: object, resolver: Resolver | None) -> tuple[str, ...] | None:
+    if found is None:
+        return None
+    if resolver is None:
+        raise InvalidSetting(
+            "parameter flows: only for a function as flow_resolver; one that is named says it by its attribute `flows`"
+        )
+    if isinstance(found, str) or not isinstance(found, Iterable) or not all(isinstance(each, str) for each in found):
+        raise InvalidSetting(f'parameter flows: must be names, as ["hello", "goodbye"], not {quoted(found)}')
+    return tuple(found)
 
 
 def _layout(drain_sec: object) -> Layout:

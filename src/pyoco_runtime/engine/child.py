@@ -18,7 +18,8 @@ from attrs import frozen
 from pyoco_runtime.engine.capture import CAPTURE
 from pyoco_runtime.engine.driver import Driver, FindFlow
 from pyoco_runtime.engine.finder import Finder
-from pyoco_runtime.engine.frames import Cancel, Execute, Frame, Ready, Report, SetUp, Unfit, Unpacker, packed
+from pyoco_runtime.engine.frames import Cancel, Execute, Found, Frame, Ready, Report, SetUp, Unfit, Unpacker, packed
+from pyoco_runtime.engine.inventory import take_inventory
 from pyoco_runtime.engine.outbox import Outbox
 from pyoco_runtime.engine.resolver import load_resolver, no_flows, parse_spec
 from pyoco_runtime.errors import UserError
@@ -70,6 +71,9 @@ class Child:
         except UserError as error:
             self._send(Unfit(str(error)))
             _exit(1)
+        if set_up.is_scout:
+            self._send(Found(take_inventory(resolver)))
+            _exit(0)
         return Finder(resolver, set_up.callable_allow)
 
     def _execute(self, order: Execute, find: FindFlow) -> None:

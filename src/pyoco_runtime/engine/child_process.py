@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
-from pyoco_runtime.engine.frames import Cancel, Execute, Frame, Ready, Report, SetUp, Unfit, Unpacker, packed
+from pyoco_runtime.engine.frames import Cancel, Execute, Found, Frame, Ready, Report, SetUp, Unfit, Unpacker, packed
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.job import Job
+from pyoco_runtime.model.offer import Offer
 from pyoco_runtime.model.progress import (
     Ending,
     FlowEnded,
@@ -99,6 +100,8 @@ class ChildProcess(asyncio.Protocol):
         self.problem = ""
         """Why it ended before it was ready."""
         self.cause_of_death = ""
+        self.found: Offer | None = None
+        """What it has found, if it was sent as a scout."""
         self.was_ready = False
         self.was_asked = False
         """It was we who ended it."""
@@ -211,6 +214,8 @@ class ChildProcess(asyncio.Protocol):
                     self._become(Stage.IDLE)
             case Unfit():
                 self.problem = frame.problem
+            case Found():
+                self.found = frame.offer
             case SetUp() | Execute() | Cancel():
                 raise AssertionError(f"a child gives no orders: {frame}")
             case _:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from pyoco.core.models import Task
 from pyoco.dsl.graph import (
     GraphSyntaxError,
@@ -59,6 +59,8 @@ class FlowFile:
     pipes: Mapping[str, str]
     expose_env: tuple[str, ...] = ()
     version: int = 1
+    registered: tuple[str, ...] = ()
+    """The tasks that a worker must have registered, because the file itself does not say where they are."""
 
 
 def check_flow_yaml(text: str | bytes) -> FlowFile:
@@ -103,8 +105,7 @@ class _Check:
             expose_env=self._texts("runtime", "expose_env"),
             version=self._version(root.get("version", 1)),
         )
-        self._compile(file)
-        return file
+        return evolve(file, registered=_registered(self._compile(file), file.tasks))
 
     def _graph(self, root: dict[Any, Any], flow: dict[Any, Any]) -> str:
         graph = flow.get("graph")
@@ -158,12 +159,13 @@ class _Check:
             raise self._wrong(f"must be a whole number, as 1, not {_shown(version)}", "version")
         return int(version)
 
-    def _compile(self, file: FlowFile) -> None:
-        """Compile the graph as a worker will, over tasks that do nothing."""
+    def _compile(self, file: FlowFile) -> Iterable[str]:
+        """Compile the graph as a worker will, over tasks that do nothing; returns the tasks that it asked for."""
+        asked = _Placeholders()
         try:
             parsed = resolve_pipe_refs(parse_graph(file.graph), dict(file.pipes))
             problems = validate_graph_terms(parsed).errors
-            build_flow_from_graph(graph=file.graph, tasks=_Placeholders(), pipes=dict(file.pipes))
+            build_flow_from_graph(graph=file.graph, tasks=asked, pipes=dict(file.pipes))
         except RecursionError as error:
             raise self._wrong("is nested too deeply", "flow", "graph") from error
         except ValueError as error:  # pyoco's own: syntax, references, expressions
@@ -178,6 +180,7 @@ class _Check:
                 "flow",
                 "graph",
             )
+        return asked
 
     def _mapping(self, *path: str, required: bool = False) -> dict[Any, Any]:
         value = self._at(path)
@@ -219,6 +222,20 @@ class _Placeholders(dict[str, Task]):
     def get(self, name: str, default: Any = None) -> Any:
         """The one of that name."""
         return self.setdefault(name, Task(func=lambda: None, name=name))
+
+
+def _registered(asked: Iterable[str], tasks: Mapping[str, TaskEntry]) -> tuple[str, ...]:
+    """Which names lead out of the file, as flow_build follows them."""
+    found = set()
+    for name in asked:
+        users: set[str] = set()
+        entry = tasks.get(name, TaskEntry())
+        while entry.use and entry.use not in users and entry.use != name:
+            users.add(name)
+            name, entry = entry.use, tasks.get(entry.use, TaskEntry())
+        if not entry.callable:
+            found.add(entry.use or name)
+    return tuple(sorted(found))
 
 
 def _explained(error: ValueError, graph: str) -> str:

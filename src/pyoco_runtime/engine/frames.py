@@ -11,6 +11,7 @@ from attrs import frozen
 
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.job import Job
+from pyoco_runtime.model.offer import Offer
 from pyoco_runtime.model.progress import (
     Completed,
     Ending,
@@ -38,6 +39,8 @@ class SetUp:
     overlay: tuple[str, ...]
     path: tuple[str, ...]
     callable_allow: tuple[str, ...]
+    is_scout: bool = False
+    """It takes no orders: it tells what it has found, and ends."""
 
 
 @frozen
@@ -50,6 +53,13 @@ class Unfit:
     """From the child: it cannot be used, and ends."""
 
     problem: str
+
+
+@frozen
+class Found:
+    """From a scout: what children that are set up like it can run."""
+
+    offer: Offer
 
 
 @frozen
@@ -75,7 +85,7 @@ class Report:
     events: tuple[Progress, ...]
 
 
-Frame = SetUp | Ready | Unfit | Execute | Cancel | Report
+Frame = SetUp | Ready | Unfit | Found | Execute | Cancel | Report
 
 
 def packed(frame: Frame) -> bytes:
@@ -117,7 +127,9 @@ def _to_json(frame: Frame) -> list[Any]:
         case Unfit():
             return ["unfit", frame.problem]
         case SetUp():
-            return ["set-up", frame.resolver, frame.overlay, frame.path, frame.callable_allow]
+            return ["set-up", frame.resolver, frame.overlay, frame.path, frame.callable_allow, frame.is_scout]
+        case Found():
+            return ["found", frame.offer.flows, frame.offer.tasks]
         case _:
             assert_never(frame)
 
@@ -134,8 +146,10 @@ def _from_json(value: list[Any]) -> Frame:
             return Ready()
         case ["unfit", problem]:
             return Unfit(problem)
-        case ["set-up", resolver, overlay, path, allow]:
-            return SetUp(resolver, tuple(overlay), tuple(path), tuple(allow))
+        case ["set-up", resolver, overlay, path, allow, is_scout]:
+            return SetUp(resolver, tuple(overlay), tuple(path), tuple(allow), is_scout)
+        case ["found", flows, tasks]:
+            return Found(Offer(*(None if names is None else tuple(names) for names in (flows, tasks))))
         case _:
             raise ValueError(f"no frame of ours: {str(value)[:80]}")
 

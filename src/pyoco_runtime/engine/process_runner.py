@@ -18,6 +18,7 @@ from pyoco_runtime.engine.frames import SetUp
 from pyoco_runtime.errors import RunnerUnavailable
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.job import Job
+from pyoco_runtime.model.offer import UNKNOWN, Offer
 from pyoco_runtime.model.progress import Progress
 
 FIRST_BACKOFF_SEC = 0.5
@@ -56,6 +57,14 @@ class ProcessRunner:
         self._failed_at = 0.0
         self._backoff_sec = 0.0
         self._is_closed = False
+        self._scout: ChildProcess | None = None
+        self._scouted: int | None = None
+        """The generation whose scout has been sent."""
+        self._tell: Callable[[Offer], None] = lambda offer: None
+
+    def tell_offer(self, tell: Callable[[Offer], None]) -> None:
+        """Have `tell` called whenever it is known what new children can run; before that nothing is known."""
+        self._tell = tell
 
     @property
     def pids(self) -> frozenset[int]:
@@ -76,6 +85,7 @@ class ProcessRunner:
         while True:
             changed = self._changed
             wait_sec = await self._start_missing()
+            await self._send_scout()
             with anyio.move_on_after(wait_sec):
                 await changed.wait()
 
@@ -85,19 +95,21 @@ class ProcessRunner:
         self._problem = None  # what has changed may have mended it
         for child in self._in(Stage.IDLE, Stage.STARTING):
             child.ask_to_end()
+        if self._scout is not None:
+            self._scout.ask_to_end()
         self._note_change()
 
     async def close(self) -> None:
         """End all children, also those that execute, and reap them; nothing can begin any more."""
         self._is_closed = True
         self._refuse_waiting("the runner is closed")
-        for child in tuple(self._children):
+        for child in self._everybody():
             child.ask_to_end()
         try:
-            while self._children:
+            while self._everybody():
                 await self._changed.wait()
         finally:
-            for child in tuple(self._children):  # cancelled: no time to be kind
+            for child in self._everybody():  # cancelled: no time to be kind
                 child.kill_now()
 
     # -- beginning -----------------------------------------------------------------------------------------------------
@@ -155,10 +167,8 @@ class ProcessRunner:
     async def _start_one(self) -> None:
         child = ChildProcess(self._child_changed, self._generation)
         self._children.add(child)
-        overlay = tuple(str(path) for path in self._overlay())
-        set_up = SetUp(self._resolver_spec, overlay, tuple(sys.path), self._callable_allow)
         try:
-            await child.start(set_up, self._cwd)
+            await child.start(self._set_up(), self._cwd)
         except OSError as error:
             self._children.discard(child)
             child.problem = f"no process to execute flows can be started: {error}"
@@ -167,6 +177,10 @@ class ProcessRunner:
             self._children.discard(child)
             raise
 
+    def _set_up(self, *, is_scout: bool = False) -> SetUp:
+        overlay = tuple(str(path) for path in self._overlay())
+        return SetUp(self._resolver_spec, overlay, tuple(sys.path), self._callable_allow, is_scout)
+
     def _child_changed(self, child: ChildProcess, before: Stage) -> None:
         match child.stage:
             case Stage.IDLE if self._is_closed or child.generation != self._generation:
@@ -174,6 +188,7 @@ class ProcessRunner:
             case Stage.IDLE:
                 if before is Stage.STARTING:
                     self._problem, self._backoff_sec = None, 0.0
+                    self._note_change()  # a scout may go now
                 self._serve()
             case Stage.GONE:
                 self._children.discard(child)
@@ -186,6 +201,41 @@ class ProcessRunner:
                 pass
         if self._problem is not None and not self._alive():
             self._refuse_waiting(self._problem)
+
+    # -- finding out what they can run -----------------------------------------------------------------------------
+
+    async def _send_scout(self) -> None:
+        """Once a generation, after a child of it was ready: a resolver that cannot be imported is told of there.
+
+        A process of its own, that ends thereafter: to find the tasks means to import every plug-in, and what these
+        cost in time and memory is not for children that may never need them.
+        """
+        is_proven = any(child.was_ready and child.generation == self._generation for child in self._children)
+        if self._is_closed or self._scout is not None or self._scouted == self._generation or not is_proven:
+            return
+        self._scouted = self._generation
+        self._scout = ChildProcess(self._scout_changed, self._generation)
+        try:
+            await self._scout.start(self._set_up(is_scout=True), self._cwd)
+        except OSError as error:
+            self._scout = None
+            _log.warning("it is not known what this worker can run: %s", error)
+        except BaseException:
+            self._scout = self._scouted = None
+            raise
+
+    def _scout_changed(self, scout: ChildProcess, before: Stage) -> None:
+        if scout.stage is not Stage.GONE:
+            return
+        self._scout = None
+        if not self._is_closed and scout.generation == self._generation:
+            if scout.found is None:
+                _log.warning("it is not known what this worker can run: %s", scout.problem)
+            self._tell(scout.found or UNKNOWN)
+        self._note_change()
+
+    def _everybody(self) -> tuple[ChildProcess, ...]:
+        return (*self._children, *((self._scout,) if self._scout else ()))
 
     def _start_failed(self, child: ChildProcess) -> None:
         _log.error("%s", child.problem, extra={"err_id": RunnerUnavailable(child.problem).err_id})

@@ -74,12 +74,12 @@ def _load(modules: list[str]) -> Registered:
     for name in modules:
         try:
             _scan(importlib.import_module(name), shelf)
-        except Exception as error:  # noqa: BLE001 - the user's code runs here
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code runs here
             problems.append(f"the module {name} of PYOCO_DISCOVERY_MODULES cannot be imported: {last_words(error)}")
     for entry in iter_entry_points():
         try:
             entry.load()(PluginRegistry(shelf, entry.name))
-        except Exception as error:  # noqa: BLE001 - the user's code runs here
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code runs here
             problems.append(f"the plug-in {entry.name} ({entry.value}) cannot be loaded: {last_words(error)}")
     for problem in problems:
         _log.warning("%s", problem)

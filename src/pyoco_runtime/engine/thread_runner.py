@@ -15,11 +15,13 @@ import anyio.lowlevel
 
 from pyoco_runtime.engine.driver import Driver, FindFlow
 from pyoco_runtime.engine.finder import Finder
+from pyoco_runtime.engine.inventory import flows_of
 from pyoco_runtime.engine.outbox import Outbox
 from pyoco_runtime.engine.resolver import Resolver
 from pyoco_runtime.errors import RunnerUnavailable
 from pyoco_runtime.model.attempt import Attempt
 from pyoco_runtime.model.job import Job
+from pyoco_runtime.model.offer import Offer, announced
 from pyoco_runtime.model.progress import FlowEnded, Killed, Progress
 
 FLUSH_SEC = 0.02  # a log line is seen soon enough, and a flow that ends sooner is told of in one go
@@ -37,7 +39,11 @@ class ThreadRunner:
         *,
         callable_allow: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
+        flows: tuple[str, ...] | None = None,
     ) -> None:
+        """`flows` are the names of those that the resolver has, if it does not say so itself."""
+        # The tasks of plug-ins stay unknown: they are imported into the host's process only if a flow.yaml needs them.
+        self.offer = Offer(announced(flows) if flows is not None else flows_of(resolver), None)
         self._find = Finder(resolver, callable_allow)
         self._places = anyio.Semaphore(places, fast_acquire=True)
         self._clock = clock

@@ -12,6 +12,7 @@ from quart.utils import cancel_tasks
 
 from pyoco_runtime.gateway import problems
 from pyoco_runtime.gateway.auth import Gate
+from pyoco_runtime.gateway.doubts import Doubts
 from pyoco_runtime.gateway.figures import Figures
 from pyoco_runtime.gateway.front import Front
 from pyoco_runtime.gateway.health_view import HealthView
@@ -78,7 +79,8 @@ def create_gateway_app(parts: GatewayParts) -> Quart:
 
 
 def _submissions(parts: GatewayParts) -> Submissions:
-    return Submissions(parts.submitter, parts.check_flow, parts.default_tag, parts.workflow_yaml_max_bytes)
+    doubts = Doubts(parts.workers, parts.clock, parts.disconnect_timeout_sec)
+    return Submissions(parts.submitter, parts.check_flow, doubts, parts.default_tag, parts.workflow_yaml_max_bytes)
 
 
 def _run_list(parts: GatewayParts) -> RunList:

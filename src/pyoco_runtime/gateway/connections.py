@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 
 import anyio
@@ -12,10 +13,20 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework
 
-from pyoco_runtime.gateway.tcp_server import Server, Timer
+from pyoco_runtime.gateway.guarded_server import GuardedServer
+from pyoco_runtime.gateway.tcp_server import Timer
 
 _FIRST_REQUEST_SEC = 1.0  # a client that connected just before the stop has its request under way by then
 _NEXT_REQUEST_SEC = 0.25  # the same for one that uses a kept connection again; longer than a request travels
+
+_REFUSED_AT_ONCE = 64  # clients that are being told that there is no room; more are cut without a word
+_REFUSED_SEC = 1.0  # for a client to read that
+
+_BUSY = b'{"detail":"busy: too many connections are open","err_id":"ERR-PYOCO-0041","msg_id":"MSG-PYOCO-0041"}'
+_NO_ROOM = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
+    b"content-length: " + str(len(_BUSY)).encode() + b"\r\n\r\n" + _BUSY
+)
 
 _log = logging.getLogger("pyoco_runtime.http")
 
@@ -33,15 +44,26 @@ class LifeConfig(Config):
 
 
 class Connections:
-    """Serves each accepted socket with Hypercorn in a task of its own, and ends them all: gently, then surely."""
+    """Serves each accepted socket with Hypercorn in a task of its own, and ends them all: gently, then surely.
 
-    def __init__(self, app: ASGIFramework, config: LifeConfig) -> None:
+    With `most` of them open, the one that is idle the longest makes room for the next; if none is idle, that one is
+    told to come later. Left in the backlog it would wait without a word, and so would every health check.
+    """
+
+    def __init__(self, app: ASGIFramework, config: LifeConfig, most: int) -> None:
         self._app = ASGIWrapper(app)
         self._config = config
+        self._most = most
+        self._ending: set[asyncio.Task[None]] = set()
+        """Made room already; the task has yet to notice."""
+        self._refused: set[socket.socket] = set()
         self._open: dict[asyncio.Task[None], _Connection] = {}
 
     def add(self, accepted: socket.socket) -> None:
-        """Serve this one; returns at once."""
+        """Serve this one, or refuse it if there is no room; returns at once."""
+        if len(self._open) >= self._most and not self._make_room():
+            self._refuse(accepted)
+            return
         connection = _Connection(accepted)
         serving = connection.serve(self._app, self._config)
         task = asyncio.get_running_loop().create_task(serving, name="http connection")
@@ -69,14 +91,47 @@ class Connections:
         for task, connection in self._open.items():
             connection.abort()
             task.cancel()
+        for accepted in tuple(self._refused):
+            self._forget(accepted)
         await self._all_ended()
 
+    def _make_room(self) -> bool:
+        idle = min(self._open.items(), key=lambda each: each[1].idle_since)  # all of them, but only when it is full
+        task, connection = idle
+        if connection.idle_since == math.inf:
+            return False
+        connection.abort()
+        task.cancel()
+        del self._open[task]
+        self._ending.add(task)
+        return True
+
+    def _refuse(self, accepted: socket.socket) -> None:
+        if len(self._refused) >= _REFUSED_AT_ONCE:
+            accepted.close()
+            return
+        try:
+            accepted.send(_NO_ROOM)
+            accepted.shutdown(socket.SHUT_WR)
+        except OSError:
+            accepted.close()
+            return
+        # not closed at once: what the client sends meanwhile would be answered with a reset, and our word be lost
+        self._refused.add(accepted)
+        asyncio.get_running_loop().call_later(_REFUSED_SEC, self._forget, accepted)
+
+    def _forget(self, refused: socket.socket) -> None:
+        self._refused.discard(refused)
+        refused.close()
+
     async def _all_ended(self) -> None:
-        while self._open:
-            await asyncio.wait(self._open)
+        while everyone := (*self._open, *self._ending):
+            await asyncio.wait(everyone)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._open.pop(task).abort()
+        self._ending.discard(task)
+        if (connection := self._open.pop(task, None)) is not None:
+            connection.abort()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("an http connection failed", exc_info=error)
 
@@ -108,6 +163,13 @@ class _Connection:
         self.progress = _Progress()
         self._socket = accepted
         self._transport: asyncio.Transport | None = None
+        self._server: GuardedServer | None = None
+        self._since = asyncio.get_running_loop().time()
+
+    @property
+    def idle_since(self) -> float:
+        """Since when it has no request, in the loop's time; infinite while it has one."""
+        return self._since if self._server is None else self._server.idle_since
 
     async def serve(self, app: ASGIWrapper, config: Config) -> None:
         """Answer its requests until either side ends it."""
@@ -116,7 +178,8 @@ class _Connection:
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         self._transport, _ = await loop.connect_accepted_socket(lambda: protocol, self._socket)
         writer = asyncio.StreamWriter(self._transport, protocol, reader, loop)
-        await Server(app, loop, config, self.progress, {}, reader, writer)
+        self._server = GuardedServer(app, loop, config, self.progress, {}, reader, writer)
+        await self._server
 
     def abort(self) -> None:
         """Close it without sending what the client has not read; a second time changes nothing."""

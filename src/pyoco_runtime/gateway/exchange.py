@@ -48,11 +48,11 @@ class Reply:
 
 
 def query_of(raw: bytes) -> Query:
-    """Read a query string. Raises InvalidRequest."""
+    """Read a query string; one that cannot be read is refused by the first look into it, with the route's own id."""
     try:
         return Query(parse_qs(raw.decode("ascii"), keep_blank_values=True, max_num_fields=100, errors="strict"))
     except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from error
+        return Query({}, broken=f"the query string cannot be read: {error}")
 
 
 def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-FlowCheck = Callable[[bytes], Mapping[str, Any]]
-"""Returns the default params of a flow.yaml that is right. Raises InvalidFlowFile. A large file takes a while."""
+
+class CheckedFlow(Protocol):
+    """A flow.yaml that is right."""
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The params of a run that gives none."""
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """The tasks that a worker must offer, because the file does not say where they are."""
+
+
+FlowCheck = Callable[[bytes], CheckedFlow]
+"""Reads a flow.yaml. Raises InvalidFlowFile. A large file takes a while."""

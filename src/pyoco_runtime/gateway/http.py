@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import resource
 import sys
 
 import anyio
@@ -14,6 +15,8 @@ from pyoco_runtime.gateway.closing import Closing
 from pyoco_runtime.gateway.connections import Connections, LifeConfig
 from pyoco_runtime.gateway.listener import Listener
 
+MAX_CONNECTIONS = 10_000  # some 20 kB each while they are idle
+_OTHER_FILES = 256  # descriptors that stay for NATS, child processes, files, and those who are refused
 _KEEP_ALIVE_SEC = 75.0  # longer than clients keep a silent connection (httpx: 5), so that they close it and not we
 _SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _SHORTAGE_PAUSE_SEC = 1.0  # long enough for a few connections to end
@@ -32,17 +35,24 @@ class Http:
     """
 
     def __init__(
-        self, app: ASGIFramework, listener: Listener, grace_sec: float, *, closing: Closing | None = None
+        self,
+        app: ASGIFramework,
+        listener: Listener,
+        grace_sec: float,
+        *,
+        closing: Closing | None = None,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self._app = app
         self._listener = listener
         self._grace_sec = grace_sec
         self._closing = closing or Closing()
+        self._max_connections = max_connections
 
     async def run(self, context: Context) -> None:
         """Serve until asked to stop; when it returns or raises, no connection and no handler is left."""
         self._closing.renew()
-        connections = Connections(self._app, _config())
+        connections = Connections(self._app, _config(), _affordable(self._max_connections))
         try:
             _log.debug("serving on %s", self._listener.url)
             context.ready()
@@ -67,6 +77,16 @@ class Http:
                     raise
                 _log.warning("cannot take more connections for now: %s", error.strerror)
                 await anyio.sleep(_SHORTAGE_PAUSE_SEC)
+
+
+def _affordable(wanted: int) -> int:
+    """As many connections as were asked for, unless the limit of open files of this process is lower."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY or wanted <= files - _OTHER_FILES:
+        return wanted
+    most = max(1, files - _OTHER_FILES)
+    _log.info("at most %d connections: this process may open %d files (ulimit -n)", most, files)
+    return most
 
 
 def _config() -> LifeConfig:

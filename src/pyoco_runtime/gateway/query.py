@@ -16,22 +16,26 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 class Query:
     """What was asked for; unknown fields are ignored, and of a repeated one the last counts."""
 
-    def __init__(self, fields: Mapping[str, list[str]], error: type[PyocoError] = InvalidRequest) -> None:
+    def __init__(
+        self, fields: Mapping[str, list[str]], error: type[PyocoError] = InvalidRequest, broken: str = ""
+    ) -> None:
+        """`broken` says why there are no fields; whoever asks for one hears it."""
         self._fields = fields
         self._error = error
+        self._broken = broken
 
     def wrong_is(self, error: type[PyocoError]) -> Query:
         """The same; what is wrong in it raises this error."""
-        return Query(self._fields, error)
+        return Query(self._fields, error, self._broken)
 
     def text(self, name: str) -> str | None:
         """The text, None if it is absent or empty."""
-        found = self._fields.get(name)
+        found = self._found(name)
         return found[-1] or None if found else None
 
     def texts(self, name: str) -> frozenset[str]:
         """All texts of a field that may be repeated."""
-        return frozenset(self._fields.get(name, ()))
+        return frozenset(self._found(name))
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
         """One of these, in any case; None if it is absent."""
@@ -74,3 +78,8 @@ class Query:
         if found in _FALSE:
             return False
         raise self._error(f"{name}: must be true or false, not {found[:100]!r}")
+
+    def _found(self, name: str) -> list[str]:
+        if self._broken:
+            raise self._error(self._broken)
+        return self._fields.get(name, [])

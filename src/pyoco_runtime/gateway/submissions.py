@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import anyio.to_thread
 from attrs import frozen
 
 from pyoco_runtime.errors import InvalidRequest, NatsUnavailable, PyocoError, WorkflowTooLarge
+from pyoco_runtime.gateway.doubts import Doubts, Warnings
 from pyoco_runtime.gateway.exchange import Ask, Reply, as_json
-from pyoco_runtime.gateway.flow_check import FlowCheck
+from pyoco_runtime.gateway.flow_check import CheckedFlow, FlowCheck
 from pyoco_runtime.gateway.problems import detail_of
 from pyoco_runtime.model.api_key import Principal
 from pyoco_runtime.model.submission import KEY_LIMIT, Submission, flow_name_from, params_from, submission_from, tag_from
@@ -33,16 +32,20 @@ class WorkflowUpload:
 class Submissions:
     """Reads what is wanted, has it taken in, and says what became of it."""
 
-    def __init__(self, submitter: Submitter, check_flow: FlowCheck, default_tag: str, yaml_max_bytes: int) -> None:
+    def __init__(
+        self, submitter: Submitter, check_flow: FlowCheck, doubts: Doubts, default_tag: str, yaml_max_bytes: int
+    ) -> None:
         self._submitter = submitter
         self._check_flow = check_flow
+        self._doubts = doubts
         self._default_tag = default_tag
         self._yaml_max_bytes = yaml_max_bytes
 
     async def one(self, ask: Ask) -> Reply:
         """POST /runs."""
         wanted = submission_from(ask.json(), self._default_tag)
-        return _accepted(await self._submitter.submit(wanted, ask.caller, _key(ask.idempotency_key)))
+        accepted = await self._submitter.submit(wanted, ask.caller, _key(ask.idempotency_key))
+        return _accepted(accepted, self._doubts.about_flow(wanted.flow_name, wanted.tag))
 
     async def batch(self, ask: Ask) -> Reply:
         """POST /runs/batch: each item by itself; an item that is wrong keeps no other back."""
@@ -60,7 +63,10 @@ class Submissions:
         rest = iter(done)
         results = [_item(next(rest) if isinstance(each, Submission) else each) for each in read]
         accepted = sum("run_id" in each for each in results)
-        return as_json({"results": results, "accepted": accepted, "refused": len(results) - accepted})
+        answer = {"results": results, "accepted": accepted, "refused": len(results) - accepted}
+        taken = [each for each, end in zip(wanted, done, strict=True) if isinstance(end, Accepted)]
+        warnings = self._doubts.about_flows(dict.fromkeys((each.flow_name, each.tag) for each in taken))
+        return as_json({**answer, **_warned(warnings)})
 
     async def workflow(self, upload: WorkflowUpload, caller: Principal | None, key: str | None) -> Reply:
         """POST /runs/yaml."""
@@ -70,15 +76,17 @@ class Submissions:
             raise WorkflowTooLarge(f"a flow.yaml has at most {self._yaml_max_bytes:,} bytes")
         flow_name = flow_name_from(upload.flow_name)
         tag = tag_from(upload.tag, self._default_tag)
-        params = await self._defaults(upload.workflow)
+        checked = await self._checked(upload.workflow)
+        params = params_from(dict(checked.defaults))
         text = upload.workflow.decode()
         wanted = Submission(flow_name=flow_name, params=params, tag=tag, tags=(tag,), workflow_yaml=text)
-        return _accepted(await self._submitter.submit(wanted, caller, _key(key)))
+        accepted = await self._submitter.submit(wanted, caller, _key(key))
+        return _accepted(accepted, self._doubts.about_tasks(checked.registered, tag))
 
-    async def _defaults(self, workflow: bytes) -> dict[str, Any]:
+    async def _checked(self, workflow: bytes) -> CheckedFlow:
         if len(workflow) <= QUICK_BYTES:
-            return params_from(dict(self._check_flow(workflow)))
-        return params_from(dict(await anyio.to_thread.run_sync(self._check_flow, workflow)))
+            return self._check_flow(workflow)
+        return await anyio.to_thread.run_sync(self._check_flow, workflow)
 
     def _read(self, item: object) -> Submission | PyocoError:
         try:
@@ -87,9 +95,13 @@ class Submissions:
             return error
 
 
-def _accepted(accepted: Accepted) -> Reply:
+def _accepted(accepted: Accepted, warnings: Warnings) -> Reply:
     headers = {} if accepted.is_new else {"idempotent-replayed": "true"}
-    return as_json({"run_id": accepted.run_id, "status": "PENDING"}, headers=headers)
+    return as_json({"run_id": accepted.run_id, "status": "PENDING", **_warned(warnings)}, headers=headers)
+
+
+def _warned(warnings: Warnings) -> dict[str, object]:
+    return {"warnings": list(warnings)} if warnings else {}
 
 
 def _item(result: Accepted | PyocoError) -> dict[str, object]:

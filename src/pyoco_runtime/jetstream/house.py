@@ -49,19 +49,15 @@ class House:
 
     async def restart(self, process: str, actor: str) -> str:
         """Have one process restart one actor; returns the actor's path. Raises NoSuchActor, NatsUnavailable."""
-        if not _TOKEN.fullmatch(process):
-            raise NoSuchActor(f"{process!r} cannot be the name of a process")
+        subject = subject_to_restart(process)
         try:
             with translating():
-                message = await self._client.request(restart_subject(process), actor.encode(), timeout=5)
+                message = await self._client.request(subject, actor.encode(), timeout=5)
         except NatsUnavailable as error:
             if isinstance(error.__cause__, nats.errors.NoRespondersError):
-                raise NoSuchActor(f"process {process!r} is not on this NATS") from error
+                raise not_here(process) from error
             raise
-        answer = answer_from(message.data)
-        if answer.path is None:
-            raise NoSuchActor(answer.problem or "refused without a reason")
-        return answer.path
+        return restarted_path(message.data)
 
     async def watch(self) -> None:
         """From now on set `changed` on every change. Raises NatsUnavailable."""
@@ -71,6 +67,26 @@ class House:
 
         with translating():
             await self._client.subscribe(CHANGED, cb=on_change)
+
+
+def subject_to_restart(process: str) -> str:
+    """Where that process takes requests to restart an actor. Raises NoSuchActor."""
+    if not _TOKEN.fullmatch(process):
+        raise NoSuchActor(f"{process!r} cannot be the name of a process")
+    return restart_subject(process)
+
+
+def restarted_path(answer: bytes) -> str:
+    """The path in the answer to such a request. Raises NoSuchActor."""
+    read = answer_from(answer)
+    if read.path is None:
+        raise NoSuchActor(read.problem or "refused without a reason")
+    return read.path
+
+
+def not_here(process: str) -> NoSuchActor:
+    """What is raised when nobody takes the request."""
+    return NoSuchActor(f"process {process!r} is not on this NATS")
 
 
 async def _next_report(answers: Subscription, quiet_sec: float) -> ProcessReport | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pyoco_runtime.jetstream.house import House
+from pyoco_runtime.errors import NatsUnavailable
+from pyoco_runtime.jetstream.house import House, not_here, restarted_path, subject_to_restart
 from pyoco_runtime.jetstream.link import NatsLink
+from pyoco_runtime.jetstream.requests import NoResponders, Requests
 from pyoco_runtime.model.house import ProcessReport
 
 QUIET_SEC = 0.15  # processes on one NATS answer within a few milliseconds
@@ -14,9 +16,18 @@ class NatsHouseView:
 
     def __init__(self, link: NatsLink) -> None:
         self._link = link
+        self._requests = Requests(link)
 
     async def reports(self) -> list[ProcessReport]:
-        return await House(self._link.client()).reports(quiet_sec=QUIET_SEC)
+        found = await House(self._link.client()).reports(quiet_sec=QUIET_SEC)
+        if not found:  # not even this process has answered
+            self._link.doubt()
+            raise NatsUnavailable("no process answers")
+        return found
 
     async def restart(self, process: str, actor: str) -> str:
-        return await House(self._link.client()).restart(process, actor)
+        try:
+            answer = await self._requests.ask(subject_to_restart(process), actor.encode())
+        except NoResponders as error:
+            raise not_here(process) from error
+        return restarted_path(answer.data)

@@ -12,6 +12,7 @@ from nats.aio.client import Client, Server
 from nats.js import JetStreamContext
 
 from pyoco_runtime.errors import LinkClosed, NatsUnavailable, NotSent
+from pyoco_runtime.jetstream.pulse import Pulse
 from pyoco_runtime.jetstream.resources import Names, make_missing
 from pyoco_runtime.jetstream.translate import describe, translating
 from pyoco_runtime.ports import LinkStatus
@@ -21,34 +22,44 @@ _log = logging.getLogger(__name__)
 CONNECT_SEC = 3.0  # one attempt, name look-up and TLS included
 PREPARE_SEC = 15.0  # a cluster without a leader answers within this
 REQUEST_SEC = 5.0
+DOUBT_SEC = 0.2  # an answer that takes longer makes us ask whether the server is there
+SILENT = "the nats-server does not answer"
 
 
 class NatsLink:
-    """Implements ports.Link and ports.LinkOwner over one nats-py client at a time."""
+    """Implements ports.Link and ports.LinkOwner over one nats-py client at a time.
+
+    It is also down, for everybody who asks, while the server is connected and silent; but that is no loss of the
+    connection: nobody is told of a change, and subscriptions stay. Only the questions under way hear `on_silence`.
+    """
 
     def __init__(self, urls: Callable[[], tuple[str, ...]], name: str, names: Names) -> None:
         self._urls = urls
         self._name = name
         self._names = names
         self._client: Client | None = None
-        self._is_up = False
+        self._is_declared_up = False
         self._problem = "not connected yet"
+        self._pulse: Pulse | None = None
         self._epoch = 0
         self._last_error = ""
         self._status: LinkStatus | None = None
         self._status_changed = anyio.Event()
         self._up = anyio.Event()
         self._listeners: list[Callable[[], None]] = []
+        self._silence_listeners: list[Callable[[], None]] = []
 
     # -- for everybody -------------------------------------------------------------------------------------------------
 
     @property
     def is_up(self) -> bool:
-        return self._is_up
+        return self._is_declared_up and not self._is_silent
 
     @property
     def problem(self) -> str:
-        return "" if self._is_up else self._problem
+        if self._is_declared_up:
+            return SILENT if self._is_silent else ""
+        return self._problem
 
     @property
     def epoch(self) -> int:
@@ -63,9 +74,18 @@ class NatsLink:
 
     def client(self) -> Client:
         """The live client, for the adapters in this room. Raises NatsUnavailable at once while the link is down."""
-        if not self._is_up or self._client is None:
-            raise NotSent(self._problem)
+        if self._client is None or not self.is_up:
+            raise NotSent(self.problem)
         return self._client
+
+    def doubt(self) -> None:
+        """For the adapters: an answer is late; find out whether the server is there."""
+        if self._pulse is not None:
+            self._pulse.doubt()
+
+    def on_silence(self, listener: Callable[[], None]) -> None:
+        """For the adapters: have `listener` called when the server falls silent; nothing that was asked is answered."""
+        self._silence_listeners.append(listener)
 
     # -- for the link actor --------------------------------------------------------------------------------------------
 
@@ -88,6 +108,7 @@ class NatsLink:
         self._client = client
         self._epoch += 1
         self._status = LinkStatus.CONNECTED
+        self._feel_pulse(client)
 
     async def prepare(self) -> None:
         client = self._client
@@ -107,19 +128,21 @@ class NatsLink:
     def declare_up(self) -> None:
         if self._status is not LinkStatus.CONNECTED:
             return  # lost again while it was prepared; the next status says so
-        self._is_up = True
-        self._up.set()
+        self._is_declared_up = True
+        if not self._is_silent:
+            self._up.set()
         self._tell()
 
     def declare_down(self, problem: str) -> None:
         self._problem = problem
-        if self._is_up:
-            self._is_up = False
+        if self._is_declared_up:
+            self._is_declared_up = False
             self._up = anyio.Event()
             self._tell()
 
     async def close(self) -> None:
         client, self._client = self._client, None
+        self._stop_pulse()
         self._status_changed = anyio.Event()
         if client is not None:
             try:
@@ -153,15 +176,46 @@ class NatsLink:
 
     async def _on_disconnected(self) -> None:
         if self._client is not None:
+            self._stop_pulse()
             self.declare_down("the connection to NATS is lost; reconnecting")
             self._set(LinkStatus.LOST)
 
     async def _on_reconnected(self) -> None:
+        if self._client is not None:
+            self._feel_pulse(self._client)
         self._set(LinkStatus.CONNECTED)
 
     async def _on_closed(self) -> None:
         if self._client is not None:
             self._set(LinkStatus.CLOSED)
+
+    # -- whether the server is there --------------------------------------------------------------------------------
+
+    @property
+    def _is_silent(self) -> bool:
+        return self._pulse is not None and self._pulse.is_silent
+
+    def _feel_pulse(self, client: Client) -> None:
+        self._stop_pulse()
+        self._pulse = Pulse(client, self._on_pulse)
+
+    def _stop_pulse(self) -> None:
+        if self._pulse is not None:
+            self._pulse.stop()
+            self._pulse = None
+
+    def _on_pulse(self, is_silent: bool) -> None:
+        if not is_silent:
+            _log.info("the nats-server answers again")
+            if self._is_declared_up:
+                self._up.set()
+            return
+        _log.warning("%s", SILENT, extra={"err_id": "ERR-PYOCO-0003", "msg_id": "MSG-PYOCO-0003"})
+        self._up = anyio.Event()
+        for listener in tuple(self._silence_listeners):
+            listener()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
 
     def _set(self, status: LinkStatus) -> None:
         self._status = status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import frozen
@@ -14,12 +14,13 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from pyoco_runtime.errors import BodyTooLarge, NatsUnavailable, PyocoError
-from pyoco_runtime.jetstream.link import REQUEST_SEC, NatsLink
+from pyoco_runtime.jetstream.link import DOUBT_SEC, REQUEST_SEC, SILENT, NatsLink
 from pyoco_runtime.jetstream.tap import tap
 from pyoco_runtime.jetstream.translate import translating
 
 NO_RESPONDERS = "503"
 HEADER_BYTES = 1024  # what a message carries beside its payload, at most
+SHORT_SEC = 0.05  # between two looks at what is late
 AT_ONCE = 256  # messages without an answer; more would only wait at the server
 
 
@@ -44,8 +45,23 @@ class Message:
     headers: dict[str, str]
 
 
+class _Question:
+    """What waits for its answer, and since when."""
+
+    __slots__ = ("answer", "since")
+
+    def __init__(self, answer: asyncio.Future[Msg], since: float) -> None:
+        self.answer = answer
+        self.since = since
+
+    def give_up(self, why: str) -> None:
+        """Let it fail, unless it has its answer."""
+        if not self.answer.done():
+            self.answer.set_exception(NatsUnavailable(why))
+
+
 class Requests:
-    """Ask, and wait for the one answer; every question fails as soon as the connection is lost.
+    """Ask, and wait for the one answer; every question fails as soon as the connection is lost or the server silent.
 
     Instead of `Client.request`: a quarter quicker, no 5 s of silence after a lost connection, and no
     `asyncio.wait_for`, which swallows a cancellation now and then on Python 3.11.
@@ -56,9 +72,12 @@ class Requests:
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._inbox = ""
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._waiting: dict[str, _Question] = {}
+        """The oldest first."""
+        self._timer: asyncio.TimerHandle | None = None
         self._tokens = itertools.count()
-        link.on_change(self._on_change)
+        link.on_change(lambda: self._fail("the connection was lost before the answer came"))
+        link.on_silence(lambda: self._fail(SILENT))
 
     async def ask(self, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None) -> Msg:
         """The answer, whatever it says. Raises NatsUnavailable, and it may have happened all the same; BodyTooLarge."""
@@ -68,8 +87,8 @@ class Requests:
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
         answer: asyncio.Future[Msg] = loop.create_future()
-        self._waiting[token] = answer
-        timer = loop.call_later(REQUEST_SEC, _give_up, answer)
+        self._waiting[token] = _Question(answer, loop.time())
+        self._look_after(loop, DOUBT_SEC)
         try:
             if len(payload) > payload_limit(client):
                 raise _too_large(client)
@@ -77,7 +96,6 @@ class Requests:
                 await client.publish(subject, payload, self._inbox + token, headers)
             message = await answer
         finally:
-            timer.cancel()
             self._waiting.pop(token, None)
         if message.headers is not None and message.headers.get("Status") == NO_RESPONDERS:
             raise NoResponders(f"nobody answers on {subject}")
@@ -105,8 +123,9 @@ class Requests:
             await self._open(client)
         loop = asyncio.get_running_loop()
         answers: dict[str, asyncio.Future[Msg]] = {str(next(self._tokens)): loop.create_future() for _ in messages}
-        self._waiting |= answers
-        timer = loop.call_later(REQUEST_SEC, _give_up_all, answers)
+        now = loop.time()
+        self._waiting |= {token: _Question(answer, now) for token, answer in answers.items()}
+        self._look_after(loop, DOUBT_SEC)
         try:
             with translating():
                 for (token, answer), message in zip(answers.items(), messages, strict=True):
@@ -116,7 +135,6 @@ class Requests:
                         await client.publish(message.subject, message.payload, self._inbox + token, message.headers)
             await asyncio.wait(answers.values())
         finally:
-            timer.cancel()
             for token, answer in answers.items():
                 self._waiting.pop(token, None)
                 answer.cancel()  # if we were cancelled ourselves
@@ -134,15 +152,32 @@ class Requests:
             raise
 
     def _hear(self, message: Msg) -> None:
-        answer = self._waiting.pop(message.subject[len(self._inbox) :], None)
-        if answer is not None and not answer.done():
-            answer.set_result(message)
+        question = self._waiting.pop(message.subject[len(self._inbox) :], None)
+        if question is not None and not question.answer.done():
+            question.answer.set_result(message)
 
-    def _on_change(self) -> None:
+    def _fail(self, why: str) -> None:
         waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
-            if not answer.done():
-                answer.set_exception(NatsUnavailable("the connection was lost before the answer came"))
+        for question in waiting.values():
+            question.give_up(why)
+
+    def _look_after(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """One timer looks after all questions: one for each would cost as much as the rest of asking."""
+        if self._timer is None:
+            self._timer = loop.call_later(seconds, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for token, question in tuple(self._waiting.items()):
+            waited_sec = now - question.since
+            if waited_sec < REQUEST_SEC:
+                if waited_sec >= DOUBT_SEC:
+                    self._link.doubt()
+                self._look_after(loop, max(DOUBT_SEC - waited_sec, SHORT_SEC))
+                return
+            del self._waiting[token]
+            question.give_up(f"no answer within {REQUEST_SEC:g} s")
 
 
 def payload_limit(client: Client) -> int:
@@ -152,16 +187,6 @@ def payload_limit(client: Client) -> int:
 
 def _too_large(client: Client) -> BodyTooLarge:
     return BodyTooLarge(f"NATS takes messages of at most {client.max_payload:,} bytes (its setting max_payload)")
-
-
-def _give_up(answer: asyncio.Future[Msg]) -> None:
-    if not answer.done():
-        answer.set_exception(NatsUnavailable(f"no answer within {REQUEST_SEC:g} s"))
-
-
-def _give_up_all(answers: Mapping[str, asyncio.Future[Msg]]) -> None:
-    for answer in answers.values():
-        _give_up(answer)
 
 
 def _sequence(answer: asyncio.Future[Msg]) -> int | PyocoError:

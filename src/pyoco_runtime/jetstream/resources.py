@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 from attrs import frozen
 from nats.js import JetStreamContext
-from nats.js.api import KeyValueConfig, RetentionPolicy, StreamConfig
+from nats.js.api import KeyValueConfig, ObjectStoreConfig, RetentionPolicy, StreamConfig
 from nats.js.errors import BadRequestError, NotFoundError
 
+_log = logging.getLogger(__name__)
+
 WORK_STREAM = "PYOCO_WORK"
+_LEFT_ALONE = "what exists is left as it is; `nats stream edit <stream> --replicas <number>` changes it"
 NAME_IN_USE = 10058  # JetStream's code for a stream of that name with other settings: somebody was faster
 
 
@@ -32,30 +37,43 @@ class Names:
     wheel_history_ttl_sec: float
     promises_bucket: str = "pyoco_idempotency"
     promises_ttl_sec: float = 86_400.0
+    replicas: int = 1
 
 
 async def make_missing(js: JetStreamContext, names: Names) -> tuple[str, ...]:
-    """Make what is not there and return its names."""
+    """Make what is not there and return its names; tells what is there with another number of replicas."""
     made: list[str] = []
+    others: list[str] = []
+    for name, stream, make in _wanted(js, names):
+        replicas = await _replicas(js, stream)
+        if replicas is None:
+            await _make(make)
+            made.append(name)
+        elif replicas != names.replicas:
+            others.append(f"{stream} has {replicas}")
+    if others:
+        _log.warning("PYOCO_NATS_REPLICAS is %d, but %s; %s", names.replicas, ", ".join(others), _LEFT_ALONE)
+    return tuple(made)
+
+
+def _wanted(js: JetStreamContext, names: Names) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
+    """The name of everything that must be there, the stream that it is, and how it is made."""
     for stream in _streams(names):
         assert stream.name is not None
-        if not await _exists(js, stream.name):
-            await _make(lambda stream=stream: js.add_stream(stream))  # type: ignore[misc]
-            made.append(stream.name)
+        yield stream.name, stream.name, partial(js.add_stream, stream)
     for bucket in _buckets(names):
-        if not await _exists(js, f"KV_{bucket.bucket}"):
-            await _make(lambda bucket=bucket: js.create_key_value(bucket))  # type: ignore[misc]
-            made.append(bucket.bucket)
-    if not await _exists(js, f"OBJ_{names.wheels_bucket}"):
-        await _make(lambda: js.create_object_store(names.wheels_bucket))
-        made.append(names.wheels_bucket)
-    return tuple(made)
+        yield bucket.bucket, f"KV_{bucket.bucket}", partial(js.create_key_value, bucket)
+    wheels, config = names.wheels_bucket, ObjectStoreConfig(replicas=names.replicas)
+    yield wheels, f"OBJ_{wheels}", partial(js.create_object_store, wheels, config)
 
 
 def _streams(names: Names) -> tuple[StreamConfig, ...]:
     return (
         StreamConfig(
-            name=WORK_STREAM, subjects=[f"{names.work_subject_prefix}.>"], retention=RetentionPolicy.WORK_QUEUE
+            name=WORK_STREAM,
+            subjects=[f"{names.work_subject_prefix}.>"],
+            retention=RetentionPolicy.WORK_QUEUE,
+            num_replicas=names.replicas,  # its consumers have as many, by default
         ),
         StreamConfig(
             name=names.dlq_stream,
@@ -64,26 +82,30 @@ def _streams(names: Names) -> tuple[StreamConfig, ...]:
             max_age=names.dlq_max_age_sec,
             max_msgs=names.dlq_max_msgs,
             max_bytes=names.dlq_max_bytes,
+            num_replicas=names.replicas,
         ),
     )
 
 
-def _buckets(names: Names) -> tuple[KeyValueConfig, ...]:
-    return (
-        KeyValueConfig(bucket=names.runs_bucket, history=1, direct=True),
-        KeyValueConfig(bucket=names.workers_bucket, history=1, direct=True, ttl=names.workers_ttl_sec),
-        KeyValueConfig(bucket=names.auth_bucket, history=1, direct=True),
-        KeyValueConfig(bucket=names.wheel_history_bucket, history=1, direct=True, ttl=names.wheel_history_ttl_sec),
-        KeyValueConfig(bucket=names.promises_bucket, history=1, direct=True, ttl=names.promises_ttl_sec),
-    )
+def _buckets(names: Names) -> Iterator[KeyValueConfig]:
+    kept_for = {
+        names.runs_bucket: None,
+        names.workers_bucket: names.workers_ttl_sec,
+        names.auth_bucket: None,
+        names.wheel_history_bucket: names.wheel_history_ttl_sec,
+        names.promises_bucket: names.promises_ttl_sec,
+    }
+    for bucket, ttl in kept_for.items():
+        yield KeyValueConfig(bucket=bucket, history=1, direct=True, ttl=ttl, replicas=names.replicas)
 
 
-async def _exists(js: JetStreamContext, stream: str) -> bool:
+async def _replicas(js: JetStreamContext, stream: str) -> int | None:
+    """How many a stream has; None if it is not there."""
     try:
-        await js.stream_info(stream)
+        found = await js.stream_info(stream)
     except NotFoundError:
-        return False
-    return True
+        return None
+    return found.config.num_replicas or 1
 
 
 async def _make(make: Callable[[], Awaitable[object]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from pyoco_runtime.model.offer import Offer
 from pyoco_runtime.model.run import NOTHING
 
 
@@ -65,7 +66,16 @@ class WorkerRecord:
     stop_reason: str | None = None
     updated_at: float = 0.0
     wheel_sync: WheelSync = field(factory=WheelSync)
+    flows: tuple[str, ...] | None = None
+    """The flows that it knows by name, sorted; None if it cannot tell, as workers of other makes: then any."""
+    tasks: tuple[str, ...] | None = None
+    """The tasks that it offers to every flow.yaml, likewise."""
     extra: Mapping[str, Any] = NOTHING
+
+    @property
+    def offer(self) -> Offer:
+        """What it announces."""
+        return Offer(self.flows, self.tasks)
 
 
 def effective_state(record: WorkerRecord, now: float, disconnect_timeout_sec: float) -> WorkerState:

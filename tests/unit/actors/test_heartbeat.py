@@ -8,8 +8,9 @@ import anyio
 import pytest
 from attrs import evolve
 
-from pyoco_runtime.actors.heartbeat import Heartbeat, Identity, WheelNews
+from pyoco_runtime.actors.heartbeat import Heartbeat, Identity, OfferNews, WheelNews
 from pyoco_runtime.in_flight import InFlight, LastRun
+from pyoco_runtime.model.offer import Offer
 from pyoco_runtime.model.run import RunStatus
 from pyoco_runtime.model.worker import WheelSync, WorkerRecord, WorkerState
 from pyoco_runtime.testing.faults import Lost
@@ -26,6 +27,7 @@ class Heart:
         self.process = self.server.process("w-1")
         self.in_flight = InFlight()
         self.news = WheelNews(WheelSync())
+        self.offers = OfferNews()
         self.writes: list[float] = []
         self.seen: list[WorkerRecord] = []
         self._worker_sec = worker_sec
@@ -46,6 +48,7 @@ class Heart:
             virtual_clock,
             worker_sec=self._worker_sec,
             run_sec=self._run_sec,
+            offers=self.offers,
         )
 
     @property
@@ -70,6 +73,22 @@ async def test_the_record_of_an_idle_worker() -> None:
         ] * 4
         assert record.extra["concurrency"] == 4
         assert heart.writes == pytest.approx([0.0, 5.0, 10.0, 15.0, 20.0], abs=0.01)
+
+
+@in_virtual_time
+async def test_what_a_worker_can_run_shows_soon_and_outlives_the_actor() -> None:
+    """Null until it is known; then within the quiet time, and at once in the actor's next life."""
+    heart = Heart(worker_sec=60.0)
+    async with alone(heart.heartbeat):
+        await anyio.sleep(10)
+        assert (heart.record.flows, heart.record.tasks) == (None, None)
+        heart.offers.tell(Offer(("hello", "slow"), ()))
+        await anyio.sleep(1)
+        assert (heart.record.flows, heart.record.tasks) == (("hello", "slow"), ())
+    heart.offers.tell(Offer(("other",), None))
+    async with alone(heart.heartbeat):
+        await anyio.sleep(0.1)
+        assert (heart.record.flows, heart.record.tasks) == (("other",), None)
 
 
 @in_virtual_time

@@ -283,10 +283,32 @@ def test_only_allowed_modules_may_be_named() -> None:
         build_flow(check_flow_yaml(flow_of("borrowed", "borrowed")), "main", ("yaml_tasks",))
 
 
-def test_the_example_runs() -> None:
-    """examples/hello/flow.yaml, with its own defaults."""
-    text = (Path(__file__).parents[3] / "examples/hello/flow.yaml").read_text()
-    assert outputs(text, dict(check_flow_yaml(text).defaults))[-1] == ("last", "Hello, World")
+def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """examples/hello/flow.yaml, with its own defaults but for the pauses, as a worker started in the repository."""
+    root = Path(__file__).parents[3]
+    monkeypatch.syspath_prepend(str(root))
+    text = (root / "examples/hello/flow.yaml").read_text()
+    ended = dict(outputs(text, {**check_flow_yaml(text).defaults, "pause_sec": 0}))
+    assert list(ended) == ["read", "count", "longest", "commonest", "join", "greet"]
+    assert ended["join"] == f"{ended['count']} different words; the longest is worker, the commonest is a"
+    assert ended["greet"] == f"Hello, world! {ended['join']}."
+
+
+@pytest.mark.parametrize(
+    ("graph", "tasks", "registered"),
+    [
+        ("a >> b", "tasks: {a: {callable: 'm:a'}, b: {callable: 'm:b'}}", ()),
+        ("a >> b", "tasks: {a: {callable: 'm:a'}}", ("b",)),
+        ("a >> b", "tasks: {a: {use: p/one}, b: {use: p/two}, unused: {use: p/three}}", ("p/one", "p/two")),
+        ("a", "tasks: {a: {use: b}, b: {callable: 'm:b'}}", ()),
+        ("a", "tasks: {a: {use: b}, b: {use: c}, c: {inputs: {}}}", ("c",)),
+        ("a", "tasks: {a: {use: a}}", ("a",)),
+        ("a >> repeat(count=2){ inner }", "", ("a", "inner")),
+    ],
+)
+def test_the_tasks_that_a_worker_must_have_are_known(graph: str, tasks: str, registered: tuple[str, ...]) -> None:
+    """Those that the file names and does not define, wherever in the graph they are."""
+    assert check_flow_yaml(f"flow: {{graph: '{graph}'}}\n{tasks}").registered == registered
 
 
 def test_a_wrong_file_ends_its_run_with_its_words() -> None:

@@ -333,7 +333,7 @@ class Office:
             house=self.house,
             own_report=own_report,
             shop=WheelShop(process.wheels, process.wheel_history, clock, max_bytes=1_000_000),
-            check_flow=lambda text: check_flow_yaml(text).defaults,
+            check_flow=check_flow_yaml,
             traffic=Traffic(),
             default_tag="default",
             workflow_yaml_max_bytes=YAML_MAX_BYTES,

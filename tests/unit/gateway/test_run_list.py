@@ -104,7 +104,7 @@ async def test_a_query_string_that_cannot_be_read_is_422(query: str) -> None:
     """Bytes that are no text, or fields without end."""
     async with Office().open() as office:
         answer = await office.client.get(f"/runs?{query}")
-        assert (answer.status, answer.err_id) == (422, "ERR-PYOCO-0002")
+        assert (answer.status, answer.err_id) == (422, "ERR-PYOCO-0017")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyoco_runtime.model.offer import Offered
 from pyoco_runtime.model.roll_call import Behind
 from pyoco_runtime.model.worker import WorkerRecord, WorkerState, effective_state
 from pyoco_runtime.model.worker_index import WorkerIndex
@@ -176,3 +177,40 @@ def test_it_agrees_with_a_plain_list(told: list[Any], scope: str, state: WorkerS
     expected.sort(key=lambda record: (record.last_seen_at, record.worker_id), reverse=True)
     found = index.query(now=NOW, disconnect_timeout_sec=TIMEOUT, scope=scope, state=state)
     assert list(found) == expected
+
+
+def test_what_live_workers_announce_by_tag() -> None:
+    """Hidden ones work too; those that left or are silent do not count."""
+    index = _index(
+        _record("a", RUNNING, tags=("cpu", "gpu"), flows=("x",), tasks=()),
+        _record("b", IDLE, tags=("gpu",), flows=("y",), tasks=("t",), hidden=True),
+        _record("left", STOPPED, tags=("gpu",), flows=("z",), tasks=()),
+        _record("silent", RUNNING, 21.0, tags=("old",), flows=("z",), tasks=()),
+        _record("peer", IDLE, tags=("any",)),
+    )
+    found = index.offers(NOW, TIMEOUT)
+    assert found["gpu"] == Offered(frozenset({"x", "y"}), frozenset({"t"}))
+    assert found["cpu"] == Offered(frozenset({"x"}), frozenset())
+    assert found["any"] == Offered(None, None)
+    assert sorted(found) == ["any", "cpu", "gpu"]
+
+
+def test_heartbeats_leave_the_version_alone_and_changes_do_not() -> None:
+    """Whoever keeps what was announced looks again only when it may be something else."""
+    index = _index(_record("a", tags=("cpu",), flows=("x",)))
+    version = index.version
+    index.put(_record("a", RUNNING, -5.0, tags=("cpu",), flows=("x",)), 10)
+    assert index.version == version
+    changes = (
+        _record("a", RUNNING, -5.0, tags=("cpu",), flows=("x", "y")),
+        _record("a", RUNNING, -5.0, tags=("gpu",), flows=("x", "y")),
+        _record("a", STOPPED, -5.0, tags=("gpu",), flows=("x", "y")),
+        _record("a", STOPPED, -25.0, tags=("gpu",), flows=("x", "y")),
+        _record("b", tags=("gpu",)),
+    )
+    for revision, record in enumerate(changes, 11):
+        index.put(record, revision)
+        version += 1
+        assert index.version == version
+    index.remove("b", 99)
+    assert index.version == version + 1

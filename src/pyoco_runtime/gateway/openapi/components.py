@@ -41,6 +41,7 @@ TAG: Shape = {"type": "string", "pattern": f"^[A-Za-z0-9_-]{{1,{TAG_LIMIT}}}$"}
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
 FLOW_NAME: Shape = {"type": "string", "minLength": 1, "maxLength": FLOW_NAME_LIMIT, "pattern": _PRINTABLE}
 _OWNER = ("worker_alive", "worker_state", "worker_heartbeat_at", "worker_tags", "worker_hidden")
+_WARNINGS: Shape = {"type": "array", "items": TEXT}
 _RECORDS = ("task_records", "task_records_truncated")
 
 
@@ -68,13 +69,17 @@ def _of_runs() -> dict[str, Shape]:
     return {
         "Submission": _submission(),
         "Batch": object_of({"runs": {"type": "array", "minItems": 1, "maxItems": 1000, "items": ref("Submission")}}),
-        "Accepted": object_of({"run_id": TEXT, "status": choice([RunStatus.PENDING])}),
+        "Accepted": object_of(
+            {"run_id": TEXT, "status": choice([RunStatus.PENDING]), "warnings": _WARNINGS}, optional=("warnings",)
+        ),
         "BatchResult": object_of(
             {
                 "results": {"type": "array", "items": {"anyOf": [ref("Accepted"), ref("Problem")]}},
                 "accepted": {"type": "integer"},
                 "refused": {"type": "integer"},
-            }
+                "warnings": _WARNINGS,
+            },
+            optional=("warnings",),
         ),
         "Run": object_of({**run, **more, **owner}, optional=(*_RECORDS, *more, *_OWNER)),
         "RunSummary": object_of(summary),

@@ -127,6 +127,8 @@ WORKER: Example = {
         "skipped_incompatible": [],
         "installed_wheels": [],
     },
+    "flows": ["failing", "hello", "slow"],
+    "tasks": [],
 }
 WHEEL: Example = {
     "name": WHEEL_NAME,
