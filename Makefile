@@ -60,11 +60,13 @@ bench: setup .venv-peers/.bench  ## the figures of benchmarks/, ours beside the 
 	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/peers.txt
 	@touch $@
 
-lock: setup  ## resolve the ranges of pyproject.toml anew into requirements.lock, and the peer into tests/compat/peer.lock
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --group dev --group bench --extra testing pyproject.toml --output-file requirements.lock
-	@echo pyoco-server==0.5.1 | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate - --output-file tests/compat/peer.lock
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+lock: setup  ## resolve the ranges of pyproject.toml anew: all of it, what an image needs and is built with, and the peer
+	@$(COMPILE) --group dev --group bench --extra testing pyproject.toml --output-file requirements.lock
+	@$(COMPILE) --constraint requirements.lock pyproject.toml --output-file requirements.runtime.lock
+	@echo hatchling | $(COMPILE) --constraint requirements.lock - --output-file requirements.build.lock
+	@echo pyoco-server==0.5.1 | $(COMPILE) - --output-file tests/compat/peer.lock
 
 clean:  ## remove the environments; the embedded server's store in .pyoco stays
 	@rm -rf .venv .venv-3.* .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

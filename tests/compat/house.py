@@ -67,7 +67,7 @@ def ended(http: httpx.Client, run_id: str) -> dict[str, Any]:
 
 
 def settle(house: House) -> None:
-    """Wait until the worker records tell of the latest runs: a worker of ours writes its record a moment after a run."""
+    """Wait until the worker records tell of the latest runs: ours writes its record a moment after a run."""
     last = {tag: submit(house.ours, "hello", tag) for tag in ("ours", "theirs")}
     for run_id in last.values():
         ended(house.ours, run_id)

@@ -105,7 +105,7 @@ def test_a_run_is_listed_and_watched_through_the_other_gateway(
 ) -> None:
     """As soon as it was accepted."""
     run_id = submit(gate, "hello", tag)
-    until(lambda: [item["run_id"] for item in good(other.get("/runs"))], lambda found: run_id in found)
+    until(lambda: [item["run_id"] for item in good(steady(lambda: other.get("/runs")))], lambda found: run_id in found)
     [events] = library(url_of(other), call("watch_run", run_id, timeout_sec=60))
     assert events[-1]["data"]["snapshot"]["status"] == "COMPLETED"
     assert {event["event"] for event in events} <= {"snapshot", "heartbeat"}
