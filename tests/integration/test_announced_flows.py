@@ -73,8 +73,8 @@ async def _embedded(url: str) -> None:
 
 def test_an_embedded_worker_announces_what_its_program_names(server: RunningServer) -> None:
     """And the record that it leaves behind still says so."""
-    anyio.run(_embedded, server.url)
     with worker_client(server.url) as client:
+        anyio.run(_embedded, server.url)
         assert client.worker_record("w-embedded").flows == ("mine",)
 
 
