@@ -34,13 +34,15 @@ _INVALID_REQUEST, _CANCEL_TIMEOUT = 2, 21
 _BY_STATUS: Mapping[int, int] = {401: 14, 403: 15, 409: 22, 503: 3}
 """What a status means where the gateway names no error: the published one does not always."""
 
+_OURS = ("/runs/batch", "/runs/watch", "/dlq", "/actors")
+
 
 def advice(error: PyocoError | TimeoutError, args: argparse.Namespace) -> list[str]:
     """The lines for stderr: the error with its id, and the next step if there is a good one."""
     lang = language()
     number = number_of(error)
     first = f"[pyoco-client][ERR-PYOCO-{number:04d}] {_what(error, number, lang)}"
-    step = 112 if isinstance(error, NotAGateway) else _NEXT.get(number)
+    step = _step(error, number)
     if step is None:
         return [first]
     return [first, text(f"MSG-PYOCO-{step:04d}", lang, command=args.command, server=shown(args.server))]
@@ -51,6 +53,8 @@ def number_of(error: PyocoError | TimeoutError) -> int:
     match error:
         case GatewayRefused(err_id=str() as err_id) if err_id.rpartition("-")[2].isdigit():
             return int(err_id.rpartition("-")[2])
+        case GatewayRefused() if _is_unknown_there(error):
+            return _INVALID_REQUEST
         case GatewayRefused(status=404):
             return _missing(error.request.url.path)
         case GatewayRefused():
@@ -59,6 +63,20 @@ def number_of(error: PyocoError | TimeoutError) -> int:
             return number
         case _:
             return _CANCEL_TIMEOUT
+
+
+def _step(error: PyocoError | TimeoutError, number: int) -> int | None:
+    if isinstance(error, NotAGateway):
+        return 112
+    if isinstance(error, GatewayRefused) and _is_unknown_there(error):
+        return 117
+    return _NEXT.get(number)
+
+
+def _is_unknown_there(error: GatewayRefused) -> bool:
+    """The published gateway does not have the routes that are ours, and says so without an id."""
+    path = error.request.url.path
+    return error.status in (404, 405) and error.err_id is None and path.startswith(_OURS)
 
 
 def shown(server: str) -> str:
