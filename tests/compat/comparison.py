@@ -12,8 +12,8 @@ import httpx
 HEADERS = ("content-disposition", "cache-control", "x-accel-buffering")
 """Those that clients and proxies go by."""
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-OPAQUE = frozenset({"next_cursor", "ts", "event_id"})
-"""Their values mean nothing to a client but that they are there."""
+OPAQUE = frozenset({"next_cursor", "ts", "event_id", "worker_state"})
+"""Their values mean nothing to a client but that they are there, or change from one moment to the next."""
 MOVING = frozenset({"last_seen_at", "last_heartbeat_at", "heartbeat_at", "worker_heartbeat_at", "updated_at"})
 """Of a worker that lives: it writes between the two requests."""
 SAMPLE = re.compile(r"(?m)^(pyoco_\w+(?:\{[^}]*\})?) (\S+)$")

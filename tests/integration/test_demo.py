@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "pyoco_runtime.cli.main", "demo"]
 TASKS = ("read", "count", "longest", "commonest", "join", "greet")
 LIMIT_SEC = 60.0
-COLUMNS, LINES = 100, 40
+COLUMNS, LINES = 160, 40
 
 pytestmark = pytest.mark.xdist_group("docs")  # `make demo` of the docs has its log in the same place
 

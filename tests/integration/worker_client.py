@@ -420,7 +420,8 @@ class Worker:
         """The processes that execute flows."""
         pid = self.process.pid
         try:
-            return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+            found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            return [int(child) for child in found if _executes(child)]
         except FileNotFoundError:
             return []
 
@@ -511,3 +512,12 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def _executes(pid: str) -> bool:
+    """Not so a scout, which finds out what there is to run, and ends; nor what has ended."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
+    return bool(command) and not command.endswith(b"\0scout\0")

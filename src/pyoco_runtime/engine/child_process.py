@@ -133,7 +133,7 @@ class ChildProcess(asyncio.Protocol):
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._process = _spawn(theirs, cwd)
+                self._process = _spawn(theirs, cwd, set_up)
             transport, _ = await self._loop.create_unix_connection(lambda: self, sock=ours)
         except BaseException:
             self.stage = Stage.GONE
@@ -292,9 +292,10 @@ class ChildProcess(asyncio.Protocol):
         self._on_change(self, before)
 
 
-def _spawn(connection: socket.socket, cwd: Path | None) -> subprocess.Popen[bytes]:
+def _spawn(connection: socket.socket, cwd: Path | None, set_up: SetUp) -> subprocess.Popen[bytes]:
+    role = ["scout"] if set_up.is_scout else []  # for whoever looks at the list of processes
     return subprocess.Popen(
-        [sys.executable, "-m", "pyoco_runtime.engine.child", str(connection.fileno())],
+        [sys.executable, "-m", "pyoco_runtime.engine.child", str(connection.fileno()), *role],
         stdin=subprocess.DEVNULL,
         stdout=_STDERR,  # what user code prints is seen there; our own stdout carries the log, a JSON object a line
         pass_fds=(connection.fileno(),),
