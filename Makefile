@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 TESTS ?= tests
 SEEDS ?= 2000
 
-.PHONY: help setup demo test lint soak bench lock clean
+.PHONY: help setup demo test browser lint soak bench lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
@@ -30,8 +30,19 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: setup  ## everything on this machine, and a run to watch; Ctrl-C stops it
 	@trap : INT; $(BIN)/pyoco-runtime demo || [ $$? = 130 ]  # Ctrl-C is how it ends
 
-test: setup .venv-peers/.ready  ## every test, with a sample of the simulation's seeds
+test: setup .venv-peers/.ready $(VENV)/.browser  ## every test, with a sample of the simulation's seeds
 	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+
+browser: $(VENV)/.browser  ## Chromium and a Japanese font for tests/browser, by apt-get if we are root
+
+# Without a browser the tests of it say so themselves: they are skipped, and fail in CI.
+$(VENV)/.browser:
+	@mkdir -p $(VENV); if command -v chromium >/dev/null && fc-list :lang=ja 2>/dev/null | grep -q .; then touch $@; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing chromium and fonts-noto-cjk for tests/browser ..."; \
+	  { apt-get update && apt-get install -y --no-install-recommends chromium fontconfig fonts-noto-cjk; } >$(VENV)/browser.log 2>&1 \
+	  && touch $@ || echo "They could not be installed; $(VENV)/browser.log says why." >&2; \
+	else echo "tests/browser need Chromium and a Japanese font; install them (Debian: apt-get install chromium fonts-noto-cjk)" >&2; fi
 
 lint: setup  ## ruff, mypy, import-linter
 	@$(BIN)/ruff check .

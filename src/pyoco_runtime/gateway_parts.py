@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 
 from attrs import frozen
 
 from pyoco_runtime.actors.key_cache import KeyCache
 from pyoco_runtime.actors.letter_index import LetterIndexer
+from pyoco_runtime.actors.queue_sampler import QueueSampler
 from pyoco_runtime.actors.reconciler import Reconciler
 from pyoco_runtime.actors.run_index import RunIndexer
 from pyoco_runtime.actors.worker_index import WorkerIndexer
@@ -19,6 +21,7 @@ from pyoco_runtime.engine.flow_yaml import check_flow_yaml
 from pyoco_runtime.gateway.app import create_gateway
 from pyoco_runtime.gateway.auth import Gate
 from pyoco_runtime.gateway.closing import Closing
+from pyoco_runtime.gateway.dashboard_config import DashboardConfig
 from pyoco_runtime.gateway.http import Http
 from pyoco_runtime.gateway.listener import Listener
 from pyoco_runtime.gateway.parts import GatewayParts
@@ -64,6 +67,8 @@ from pyoco_runtime.submitter import Submitter
 from pyoco_runtime.wheel_shop import WheelShop
 from pyoco_runtime.worker_board import WorkerBoard
 
+VERSION = version("pyoco-runtime")
+
 
 @frozen(kw_only=True)
 class GatewayPorts:
@@ -103,6 +108,7 @@ class Gateway:
             "run-index": lambda layout: lambda: RunIndexer(parts.runs, ports.runs, link, clock),
             "worker-index": lambda layout: lambda: WorkerIndexer(parts.workers, ports.registry, link, clock),
             "letter-index": lambda layout: lambda: LetterIndexer(parts.letters, ports.letters, link, clock),
+            "queue-sampler": lambda layout: lambda: QueueSampler(ports.gauge, parts.queue_minutes, link, clock),
             "key-cache": lambda layout: self._key_cache,
             "reconciler": lambda layout: self._reconciler,
         }
@@ -123,7 +129,7 @@ class Gateway:
 
     def _reconciler(self) -> Actor:
         ports = self._ports
-        limits = Limits(silent_sec=max(30.0, 3 * self._settings.run_heartbeat_interval_sec))
+        limits = Limits(silent_sec=_silent_sec(self._settings))
         runs = IndexedRunStore(ports.runs, self.parts.runs)
         return Reconciler(runs, ports.inspector, ports.letters, ports.link, ports.clock, limits)
 
@@ -149,6 +155,11 @@ def jetstream_gateway_ports(settings: Settings, link: NatsLink, names: Names) ->
     )
 
 
+def _silent_sec(settings: Settings) -> float:
+    """How long a run that is executed may be silent: the contract's STALE."""
+    return max(30.0, 3 * settings.run_heartbeat_interval_sec)
+
+
 def _ring(settings: Settings, ports: GatewayPorts) -> KeyRing | None:
     if settings.http_auth_mode is AuthMode.NONE:
         return None
@@ -156,7 +167,7 @@ def _ring(settings: Settings, ports: GatewayPorts) -> KeyRing | None:
 
 
 def _parts(settings: Settings, ports: GatewayPorts, desk: Desk, ring: KeyRing | None) -> GatewayParts:
-    runs = RunBoard()
+    runs = RunBoard(clock=ports.clock)
     workers = WorkerBoard(settings.workers_kv_ttl_sec or None)
     return GatewayParts(
         health=Readiness(desk, {"run-index": runs, "worker-index": workers}),
@@ -177,6 +188,9 @@ def _parts(settings: Settings, ports: GatewayPorts, desk: Desk, ring: KeyRing | 
         shop=WheelShop(ports.wheels, ports.wheel_history, ports.clock, max_bytes=settings.wheel_max_bytes),
         check_flow=check_flow_yaml,
         traffic=Traffic(),
+        dashboard=DashboardConfig(
+            lang=settings.dashboard_lang.value, version=VERSION, stale_after_sec=_silent_sec(settings)
+        ),
         default_tag=settings.default_tag,
         workflow_yaml_max_bytes=settings.workflow_yaml_max_bytes,
         disconnect_timeout_sec=settings.worker_disconnect_timeout_sec,

@@ -90,6 +90,16 @@ class HouseView(Protocol):
     async def restart(self, process: str, actor: str) -> str:
         """Have one process restart one actor; returns the actor's path. Raises NoSuchActor, NatsUnavailable."""
 
+    def watching(self) -> AbstractAsyncContextManager[HouseWatch]:
+        """Hear of changes while the block runs. Raises NatsUnavailable."""
+
+
+class HouseWatch(Protocol):
+    """Hints that the tree of a process has changed; that a process is gone nobody tells."""
+
+    async def changed(self) -> None:
+        """Return when something has changed since the last call. Raises NatsUnavailable when the watch is lost."""
+
 
 class Desk(Protocol):
     """What the console shows and does: the tree of this process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -13,8 +14,10 @@ from pyoco_runtime.model.news_log import NewsLog
 from pyoco_runtime.model.roll_call import Behind
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.run_index import MAX_RUNS, RunIndex
+from pyoco_runtime.model.run_minutes import RunMinutes
 from pyoco_runtime.model.run_news import RunNews
 from pyoco_runtime.model.run_tally import RunTally
+from pyoco_runtime.ports import Clock
 from pyoco_runtime.run_follower import OneRunFollower, RunFollower, Wanted
 
 FOLLOWER_CAPACITY = 256  # news; some 0.2 MB, and a second of a busy house
@@ -37,10 +40,13 @@ class RunBoard:
     together: those who wait for other runs cost nothing.
     """
 
-    def __init__(self, max_runs: int = MAX_RUNS) -> None:
+    def __init__(self, max_runs: int = MAX_RUNS, clock: Clock = time.time) -> None:
         self.index = RunIndex(max_runs)
         self.tally = RunTally()
         """What has ended while we were listening."""
+        self.minutes = RunMinutes()
+        """What has ended in the last hour, also before we began to listen."""
+        self._clock = clock
         self._log = NewsLog()
         self._has_been_complete = False
         self._followers: set[RunFollower] = set()
@@ -163,6 +169,7 @@ class RunBoard:
             return
         if self.behind is None:
             self.tally.note(news)
+        self.minutes.note(news, self._clock())
         for one in self._of_one.get(news.run_id, ()):
             one.tell(news)
         # snapshots can be large: those who keep many news get none

@@ -21,7 +21,14 @@ from pyoco_runtime.errors import (
 from pyoco_runtime.model.api_key import Principal
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
-from pyoco_runtime.model.submission import Submission, fingerprint, job_for, pending
+from pyoco_runtime.model.submission import (
+    Submission,
+    fingerprint,
+    fingerprint_of_batch,
+    ids_of_batch,
+    job_for,
+    pending,
+)
 from pyoco_runtime.ports import Clock, Promise, PromiseStore, RunStore, WorkQueue
 
 _log = logging.getLogger(__name__)
@@ -80,10 +87,31 @@ class Submitter:
             return Accepted(run_id)
         return await self._once(wanted, caller, key)
 
-    async def submit_all(self, wanted: Sequence[Submission], caller: Principal | None) -> list[Accepted | PyocoError]:
-        """Each by itself; what fails is taken back and told in its place. Raises NatsUnavailable."""
+    async def submit_all(
+        self, wanted: Sequence[Submission], caller: Principal | None, key: str | None = None
+    ) -> list[Accepted | PyocoError]:
+        """Each by itself; what fails is taken back and told in its place. With a key, each only once within a day:
+        what was accepted before is so again, what was not is tried again. Raises NatsUnavailable, KeyReused."""
+        if key is None:
+            return await self._store_all(wanted, self._pending(wanted, [self._new_id() for _ in wanted], caller))
+        mine = Promise(self._new_id(), fingerprint_of_batch(wanted), self._clock())
+        whole_key = _whole(key, caller)
+        found = await self._promised(key, whole_key, mine)
+        snapshots = self._pending(wanted, ids_of_batch(found.run_id, len(wanted)), caller)
+        results = await self._finish_all(wanted, snapshots, await self._store_all(wanted, snapshots), found)
+        if found == mine and all(isinstance(each, NatsUnavailable) for each in results):
+            await self._take_promise_back(whole_key, mine)
+        return results
+
+    def _pending(
+        self, wanted: Sequence[Submission], run_ids: Sequence[str], caller: Principal | None
+    ) -> list[RunSnapshot]:
         now = self._clock()
-        snapshots = [pending(each, self._new_id(), caller, now) for each in wanted]
+        return [pending(each, run_id, caller, now) for each, run_id in zip(wanted, run_ids, strict=True)]
+
+    async def _store_all(
+        self, wanted: Sequence[Submission], snapshots: Sequence[RunSnapshot]
+    ) -> list[Accepted | PyocoError]:
         results: list[Accepted | PyocoError] = []
         created = await self._runs.create_all(snapshots)
         stored = {place: found for place, found in enumerate(created) if isinstance(found, int)}
@@ -91,7 +119,9 @@ class Submitter:
         published = dict(zip(stored, await self._published(jobs), strict=True))
         until = anyio.current_time() + UNDO_ALL_SEC
         for place, (snapshot, revision) in enumerate(zip(snapshots, created, strict=True)):
-            if isinstance(revision, PyocoError):
+            if isinstance(revision, RunExists):
+                results.append(revision)  # somebody else stored it, and may have told of it
+            elif isinstance(revision, PyocoError):
                 await self._take_back(snapshot, None, until)
                 results.append(revision)
             elif isinstance(problem := published[place], PyocoError):
@@ -102,6 +132,26 @@ class Submitter:
                 results.append(Accepted(snapshot.run_id))
         return results
 
+    async def _finish_all(
+        self,
+        wanted: Sequence[Submission],
+        snapshots: Sequence[RunSnapshot],
+        results: Sequence[Accepted | PyocoError],
+        promise: Promise,
+    ) -> list[Accepted | PyocoError]:
+        """Publish what somebody may have died before publishing, as `_finish` does, but with one wait for all."""
+        finished = list(results)
+        older = [place for place, each in enumerate(results) if isinstance(each, RunExists)]
+        ends: Sequence[int | PyocoError] = [0] * len(older)
+        if older and 0 <= self._clock() - promise.created_at < COPY_SEC:
+            # without a revision: the worker has to look at what is stored
+            jobs = [job_for(snapshots[place], None, wanted[place].workflow_yaml) for place in older]
+            ends = await self._published(jobs)
+        for place, end in zip(older, ends, strict=True):
+            run_id = snapshots[place].run_id
+            finished[place] = end if isinstance(end, PyocoError) else Accepted(run_id, is_new=False)
+        return finished
+
     async def _published(self, jobs: Sequence[Job]) -> Sequence[int | PyocoError]:
         try:
             return await self._queue.publish_all(jobs)
@@ -110,10 +160,8 @@ class Submitter:
 
     async def _once(self, wanted: Submission, caller: Principal | None, key: str) -> Accepted:
         mine = Promise(self._new_id(), fingerprint(wanted), self._clock())
-        whole_key = f"{caller.tenant_id if caller else ''}\n{key}"
-        found = await self._promises.claim(whole_key, mine)
-        if found.body_sha256 != mine.body_sha256:
-            raise KeyReused(f"{key!r} came with another request before; use a new key for a new request")
+        whole_key = _whole(key, caller)
+        found = await self._promised(key, whole_key, mine)
         is_new = found.run_id == mine.run_id
         try:
             # also for a promise of somebody else: he may have died before he kept it
@@ -126,6 +174,12 @@ class Submitter:
                 await self._take_promise_back(whole_key, mine)
             raise
         return Accepted(found.run_id, is_new=is_new)
+
+    async def _promised(self, key: str, whole_key: str, mine: Promise) -> Promise:
+        found = await self._promises.claim(whole_key, mine)
+        if found.body_sha256 != mine.body_sha256:
+            raise KeyReused(f"{key!r} came with another request before; use a new key for a new request")
+        return found
 
     async def _finish(self, wanted: Submission, promise: Promise) -> None:
         """Publish what somebody may have died before publishing; the server knows the message id if he did not."""
@@ -178,6 +232,11 @@ class Submitter:
                 await self._promises.release(key, promise)
         except NatsUnavailable as error:
             _log.debug("an idempotency key stays taken: %s; the same request may try again with it", error)
+
+
+def _whole(key: str, caller: Principal | None) -> str:
+    """The key among those of all tenants."""
+    return f"{caller.tenant_id if caller else ''}\n{key}"
 
 
 def _log_orphan(run_id: str, why: str) -> None:

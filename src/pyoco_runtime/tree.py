@@ -41,7 +41,7 @@ DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 KNOWN = Known(
     actors=frozenset(
         {"nats", "link", "probe", "console"}
-        | {"http", "run-index", "worker-index", "letter-index", "key-cache", "reconciler"}
+        | {"http", "run-index", "worker-index", "letter-index", "queue-sampler", "key-cache", "reconciler"}
         | {"runners", "wheel-syncer", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "consumer", "run"}
     ),
     supervisors=frozenset({"runtime", "gateway", "worker", "runs"}),
@@ -53,7 +53,7 @@ Makers = dict[str, Callable[[ActorLayout], Callable[[], Actor]]]
 
 def members(settings: Settings) -> frozenset[str]:
     """The children of the layout that this role runs."""
-    gateway = {"gateway", "http", "run-index", "worker-index", "letter-index", "reconciler"}
+    gateway = {"gateway", "http", "run-index", "worker-index", "letter-index", "queue-sampler", "reconciler"}
     if settings.http_auth_mode is AuthMode.API_KEY:
         gateway.add("key-cache")
     worker = {"worker", "heartbeat", "dlq-publisher", "ticker", "cancel-watcher", "runs", "run", "consumer"}

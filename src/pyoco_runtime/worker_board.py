@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-import anyio
-
+from pyoco_runtime.bells import Bell, Bells
 from pyoco_runtime.model.roll_call import Behind
 from pyoco_runtime.model.worker import WorkerRecord
 from pyoco_runtime.model.worker_index import WorkerIndex
-
-
-class WorkerFollower:
-    """Hears that something has changed, however much it was. A cancelled `next` loses nothing."""
-
-    def __init__(self) -> None:
-        self._bell = anyio.Event()
-
-    async def next(self) -> None:
-        """Return when a worker or `behind` has changed since the last call, or since the following began."""
-        await self._bell.wait()
-        self._bell = anyio.Event()
-
-    def ring(self) -> None:
-        """For the board: something has changed."""
-        self._bell.set()
 
 
 class WorkerBoard:
@@ -37,7 +19,7 @@ class WorkerBoard:
     def __init__(self, ttl_sec: float | None = None) -> None:
         """`ttl_sec` is how long the bucket keeps a record after its last write."""
         self.index = WorkerIndex(ttl_sec)
-        self._followers: set[WorkerFollower] = set()
+        self._followers = Bells()
 
     @property
     def behind(self) -> Behind | None:
@@ -49,43 +31,33 @@ class WorkerBoard:
         """How many listen."""
         return len(self._followers)
 
-    @contextmanager
-    def following(self) -> Iterator[WorkerFollower]:
-        """Hear of changes from now on. Read the index after this has begun, and nothing is missed."""
-        follower = WorkerFollower()
-        self._followers.add(follower)
-        try:
-            yield follower
-        finally:
-            self._followers.discard(follower)
+    def following(self) -> AbstractContextManager[Bell]:
+        """Hear from now on that a worker or `behind` has changed. Read the index after this has begun."""
+        return self._followers.following()
 
     # -- for the worker index actor ------------------------------------------------------------------------------------
 
     def begin_load(self) -> None:
         """A feed was opened: all that is stored is told, and then every write."""
         self.index.begin_load()
-        self._ring()
+        self._followers.ring()
 
     def end_load(self) -> None:
         """All that was stored has been told."""
         self.index.end_load()
-        self._ring()
+        self._followers.ring()
 
     def lose(self, why: str, at: float) -> None:
         """The feed is lost."""
         self.index.lose(why, at)
-        self._ring()
+        self._followers.ring()
 
     def put(self, record: WorkerRecord, revision: int) -> None:
         """This is stored."""
         if self.index.put(record, revision):
-            self._ring()
+            self._followers.ring()
 
     def remove(self, worker_id: str, revision: int) -> None:
         """This is gone."""
         if self.index.remove(worker_id, revision):
-            self._ring()
-
-    def _ring(self) -> None:
-        for follower in self._followers:
-            follower.ring()
+            self._followers.ring()

@@ -180,6 +180,23 @@ def test_one_idempotency_key_is_one_run_however_many_ask(house: House, tag: str)
 # -- lists under way --------------------------------------------------------------------------------------------------
 
 
+def test_one_idempotency_key_is_one_batch_however_many_ask(house: House, tag: str) -> None:
+    """At both gateways at the same time; another batch with the key is refused."""
+    key = f"batch-{tag}"
+    body = {"runs": [{"flow_name": "hello", "tag": tag, "params": {"x": n}} for n in range(20)]}
+    gateways = (house.one, house.two)
+
+    def ask(number: int) -> list[str]:
+        answer = gateways[number % 2].http.post("/runs/batch", json=body, headers={"Idempotency-Key": key})
+        return [each["run_id"] for each in good(answer)["results"]]
+
+    found = together(6, ask)
+    assert all(each == found[0] for each in found)
+    until(lambda: set(house.one.listed(tag=tag)), lambda ids: ids == set(found[0]))
+    other = house.two.http.post("/runs/batch", json={"runs": body["runs"][:3]}, headers={"Idempotency-Key": key})
+    assert (other.status_code, other.json()["err_id"]) == (409, "ERR-PYOCO-0038")
+
+
 def test_pages_show_every_run_once_while_others_are_updated(house: House, tag: str) -> None:
     """Two thousand runs; those that are not touched are each on exactly one page, whatever happens to the rest."""
     runs = house.one.submit_many(2000, tag)
@@ -265,7 +282,8 @@ def test_a_restart_of_http_fails_no_request_and_ends_streams(house: House, tag: 
     assert set(house.two.listed(tag=tag)) == {run_id, *answered}
     seen = next(event.event_id for event in reversed(all_runs.events) if event.event_id)
     with watching(house.one.http, f"/runs/watch?tag={tag}", last_event_id=seen) as resumed:
-        resumed.wait(lambda event: event.data.get("run_id") == answered[-1])
+        # on a slow machine more has happened meanwhile than a stream makes up for, and it says so
+        resumed.wait(lambda event: event.name == "dropped" or event.data.get("run_id") == answered[-1])
 
 
 def test_sigterm_ends_streams_finishes_requests_and_exits_with_0(house: House, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx
@@ -23,6 +25,7 @@ from pyoco_runtime.gateway.listener import Listener
 
 Run = Callable[[Callable[[], Awaitable[None]]], None]
 CLOSE = {"connection": "close"}
+SOON_SEC = 0.5  # a limit that no test that keeps it comes near to, on a busy machine too
 GET_HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -117,12 +120,12 @@ async def noise(site: Site) -> AsyncIterator[bytes]:
 
 
 @asynccontextmanager
-async def serving(*, grace_sec: float = 15.0) -> AsyncIterator[Site]:
+async def serving(*, grace_sec: float = 15.0, **limits: Any) -> AsyncIterator[Site]:
     """The tree with an http actor on a free port."""
     site = Site(Listener("127.0.0.1", 0))
     app = create_app(site, [slow_routes(site)])
     spec = ActorSpec(
-        "http", lambda: Http(app, site.listener, grace_sec, closing=site.closing), shutdown_sec=grace_sec + 5
+        "http", lambda: Http(app, site.listener, grace_sec, closing=site.closing, **limits), shutdown_sec=grace_sec + 5
     )
     try:
         async with Supervisor(SupervisorSpec("runtime", (spec,), intensity=Intensity(1000, 1.0))) as tree:
@@ -348,6 +351,177 @@ def test_a_cancel_at_any_moment_leaves_nothing_behind(run: Run) -> None:
                     await checkpoint()
             assert site.entered.is_set() == site.left.is_set()
             assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main)
+
+
+# -- clients that take too long, or too much --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [b"", GET_HEALTH], ids=["before its first request", "after a request"])
+def test_an_idle_connection_is_closed_after_the_keep_alive_time(run: Run, sent: bytes) -> None:
+    """Without a word."""
+
+    async def main() -> None:
+        async with (
+            serving(keep_alive_sec=SOON_SEC) as site,
+            await anyio.connect_tcp("127.0.0.1", site.listener.port) as one,
+        ):
+            await one.send(sent)
+            received = await rest_of(one)
+            assert received.count(b"HTTP/1.1") == (1 if sent else 0)
+
+    run(main)
+
+
+def test_a_connection_with_a_request_is_not_idle(run: Run) -> None:
+    """However long the answer takes."""
+
+    async def main() -> None:
+        async with (
+            serving(keep_alive_sec=SOON_SEC) as site,
+            site.client() as client,
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def ask() -> None:
+                assert (await client.get("/slow")).text == "done"
+
+            tasks.start_soon(ask)
+            await site.entered.wait()
+            async with await anyio.connect_tcp("127.0.0.1", site.listener.port) as other:
+                assert await rest_of(other) == b"", "it came later, and its time is over"
+            site.release.set()
+
+    run(main)
+
+
+def test_half_a_head_is_answered_with_408(run: Run) -> None:
+    """Bytes that come now and then do not help; what is said is JSON."""
+
+    async def main() -> None:
+        async with (
+            serving(head_sec=SOON_SEC) as site,
+            await anyio.connect_tcp("127.0.0.1", site.listener.port) as stream,
+        ):
+
+            async def dribble() -> None:
+                try:
+                    while True:
+                        await stream.send(b"x")
+                        await anyio.sleep(0.02)  # between two bytes of a slow client
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+
+            async with anyio.create_task_group() as tasks:
+                await stream.send(GET_HEALTH + b"GET /hea")
+                tasks.start_soon(dribble)
+                received = await rest_of(stream)
+                tasks.cancel_scope.cancel()
+            assert received.startswith(b"HTTP/1.1 200")
+            assert b"HTTP/1.1 408 Request Timeout" in received
+            assert json.loads(received.rpartition(b"\r\n\r\n")[2])["err_id"] == "ERR-PYOCO-0002"
+
+    run(main)
+
+
+def test_an_idle_http2_connection_has_no_half_a_head(run: Run) -> None:
+    """Its frames between requests are no request that has begun."""
+
+    async def main() -> None:
+        async with serving(head_sec=SOON_SEC) as site:
+            client = httpx.AsyncClient(base_url=site.listener.url, trust_env=False, http1=False, http2=True, timeout=20)
+            async with client, await anyio.connect_tcp("127.0.0.1", site.listener.port) as slow:
+                await client.get("/health")
+                await slow.send(b"GET /hea")
+                assert b" 408 " in await rest_of(slow), "as much time has gone by"
+                assert (await client.get("/health")).http_version == "HTTP/2"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [(b"GET /health HTTP/1.1\r\nx: " + b"y" * 3_000_000, 431), (b"hello\r\n\r\n", 400)],
+    ids=["too long", "no head"],
+)
+def test_a_head_that_cannot_be_read_is_answered_in_json(run: Run, sent: bytes, status: int) -> None:
+    """And the answer arrives, though the client is still sending."""
+
+    async def main() -> None:
+        async with serving() as site, await anyio.connect_tcp("127.0.0.1", site.listener.port) as stream:
+            await stream.send(sent)
+            head, _, body = (await rest_of(stream)).partition(b"\r\n\r\n")
+            assert int(head.split()[1]) == status
+            assert json.loads(body)["err_id"] == "ERR-PYOCO-0002"
+
+    run(main)
+
+
+def test_a_client_that_does_not_read_is_cut(run: Run) -> None:
+    """Its handler ends too."""
+
+    async def main() -> None:
+        async with (
+            serving(keep_alive_sec=SOON_SEC) as site,
+            await anyio.connect_tcp("127.0.0.1", site.listener.port) as one,
+        ):
+            await one.send(b"GET /flood HTTP/1.1\r\nhost: x\r\n\r\n")
+            await site.left.wait()
+
+    run(main)
+
+
+def test_who_goes_away_gives_its_place_back(run: Run) -> None:
+    """While idle, in the middle of a request, and in the middle of an answer."""
+
+    async def main() -> None:
+        for sent in (
+            b"",
+            b"GET /hea",
+            b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n",
+            b"GET /sse HTTP/1.1\r\nhost: x\r\n\r\n",
+        ):
+            async with serving(max_connections=1) as site:
+                async with await anyio.connect_tcp("127.0.0.1", site.listener.port) as stream:
+                    await stream.send(sent)
+                    if sent.endswith(b"\n"):
+                        await site.entered.wait()
+                async with site.client() as client:
+                    while (await client.get("/health", headers=CLOSE)).status_code != 200:
+                        await checkpoint()  # it has yet to notice
+
+    run(main)
+
+
+def test_the_one_that_is_idle_the_longest_makes_room(run: Run) -> None:
+    """But not before it is sure that no request of its is on the way."""
+
+    async def main() -> None:
+        async with serving(max_connections=2) as site, site.client() as client:
+            first = await anyio.connect_tcp("127.0.0.1", site.listener.port)
+            second = await anyio.connect_tcp("127.0.0.1", site.listener.port)
+            async with first, second:
+                while (await client.get("/health", headers=CLOSE)).status_code == 503:
+                    pass  # it is told to come later, until the first has had its second
+                assert await rest_of(first) == b""
+                await second.send(GET_HEALTH)
+                assert (await second.receive()).startswith(b"HTTP/1.1 200")
+
+    run(main)
+
+
+def test_one_too_many_is_told_to_come_later(run: Run) -> None:
+    """While all are busy the answer is 503, in words."""
+
+    async def main() -> None:
+        async with serving(max_connections=1) as site, site.client() as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.get, "/slow")
+            await site.entered.wait()
+            answer = await client.get("/health", headers=CLOSE)
+            assert (answer.status_code, answer.json()["err_id"]) == (503, "ERR-PYOCO-0041")
+            assert answer.headers["retry-after"] == "1"
+            site.release.set()
 
     run(main)
 

@@ -96,7 +96,10 @@ def test_actors_shows_every_process_and_restart_restarts_one_actor(tmp_path: Pat
         found = trees(nats.url, tmp_path)
         assert [process["process"] for process in found] == ["gate", "work"]
         assert set(flat(found[0]["tree"])) == {"runtime", "runtime/link", "runtime/gateway", "runtime/gateway/http"} | {
-            *(f"runtime/gateway/{name}" for name in ("run-index", "worker-index", "letter-index", "reconciler")),
+            *(
+                f"runtime/gateway/{name}"
+                for name in ("run-index", "worker-index", "letter-index", "queue-sampler", "reconciler")
+            ),
             "runtime/console",
         }
         for actor in ("http", "runtime/link", "console"):

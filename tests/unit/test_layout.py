@@ -125,7 +125,7 @@ def test_policy_of_supervisors_and_actors_is_read() -> None:
         children=(
             *(
                 ActorLayout(name, shutdown_sec=2.0)
-                for name in ("run-index", "worker-index", "letter-index", "key-cache")
+                for name in ("run-index", "worker-index", "letter-index", "queue-sampler", "key-cache")
             ),
             ActorLayout("reconciler"),
             ActorLayout("http", shutdown_sec=10.0),

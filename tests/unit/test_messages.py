@@ -12,9 +12,12 @@ import pytest
 import pyoco_runtime.errors
 from pyoco_runtime.errors import PyocoError
 from pyoco_runtime.messages import Language, language, text
-from pyoco_runtime.messages.catalogue import LANGUAGES, messages
+from pyoco_runtime.messages.catalogue import LANGUAGES, messages, ui_texts, ui_version
 
 SOURCES = Path(pyoco_runtime.errors.__file__).parent
+SCRIPTS = SOURCES / "gateway" / "static" / "js"
+SAME_WORD = re.compile(r"[\W\d_]*|[A-Za-z0-9 .:/_{}%+·—–-]*")
+"""Names, numbers and signs are the same in every language."""
 
 
 def placeholders(message: str) -> set[str]:
@@ -105,3 +108,40 @@ def test_a_missing_value_is_an_error() -> None:
     """A message with a hole in it is a defect of ours."""
     with pytest.raises(KeyError):
         text("MSG-PYOCO-0120", "en", path="x")
+
+
+# -- the dashboard ----------------------------------------------------------------------------------------------------
+
+
+def used_in_scripts() -> Iterator[tuple[str, str]]:
+    """Every key that a script asks for, and where; of a key that is put together, its beginning with a `*`."""
+    for path in sorted(SCRIPTS.rglob("*.js")):
+        for quote, key in re.findall(r"""\bt\(\s*(["'`])(.*?)\1""", path.read_text(encoding="utf-8")):
+            yield (key.partition("${")[0] + "*" if quote == "`" and "${" in key else key), path.name
+
+
+def test_every_text_of_the_dashboard_is_there_in_both_languages() -> None:
+    """With the same placeholders, and neither of them empty."""
+    english, japanese = ui_texts("en", ui_version()), ui_texts("ja", ui_version())
+    assert english.keys() == japanese.keys()
+    for key, message in english.items():
+        assert message.strip(), key
+        assert japanese[key].strip(), key
+        assert placeholders(message) == placeholders(japanese[key]), key
+
+
+def test_the_dashboard_is_japanese_in_japanese() -> None:
+    """No text was forgotten in English, apart from those that are all names, numbers and signs."""
+    for key, message in ui_texts("ja", ui_version()).items():
+        if not SAME_WORD.fullmatch(message):
+            assert re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", message), key
+
+
+def test_every_text_that_a_script_asks_for_exists() -> None:
+    """A key that does not would be shown as it is."""
+    there = {**messages("en"), **ui_texts("en", ui_version())}
+    for key, where in used_in_scripts():
+        if key.endswith("*"):
+            assert any(each.startswith(key[:-1]) for each in there), f"{where}: {key}"
+        else:
+            assert key in there, f"{where}: {key}"

@@ -69,6 +69,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "port": 8000,
         "http_auth_mode": AuthMode.NONE,
         "http_api_key_header": "X-API-Key",
+        "http_max_connections": 10000,
         "auth_kv_bucket": "pyoco_auth",
         "auth_pepper": None,
         "dashboard_lang": Lang.AUTO,

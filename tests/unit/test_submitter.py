@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from typing import Any
 
 import anyio
@@ -13,10 +14,10 @@ from pyoco_runtime.errors import KeyReused, NatsUnavailable, PyocoError
 from pyoco_runtime.model.api_key import Principal
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.run import RunStatus
-from pyoco_runtime.model.submission import Submission, fingerprint
+from pyoco_runtime.model.submission import Submission, fingerprint, ids_of_batch
 from pyoco_runtime.model.transition import cancelling
 from pyoco_runtime.ports import Promise
-from pyoco_runtime.submitter import UNDO_ALL_SEC, UNDO_SEC, Accepted, Submitter
+from pyoco_runtime.submitter import COPY_SEC, UNDO_ALL_SEC, UNDO_SEC, Accepted, Submitter
 from pyoco_runtime.testing.faults import Lost, Slow
 from pyoco_runtime.testing.memory_jetstream import MemoryJetStream, virtual_clock
 from tests.unit.actors.support import in_virtual_time
@@ -328,3 +329,116 @@ async def test_a_released_key_may_come_with_another_request() -> None:
     with pytest.raises(NatsUnavailable):
         await desk.submitter.submit(WANTED, None, "k")
     assert (await desk.submitter.submit(evolve(WANTED, flow_name="g"), None, "k")).is_new
+
+
+# -- idempotency keys of many -----------------------------------------------------------------------------------------
+
+MANY = [evolve(WANTED, params={"n": n}) for n in range(4)]
+
+
+def ids(results: list[Accepted | PyocoError]) -> list[str | None]:
+    return [each.run_id if isinstance(each, Accepted) else None for each in results]
+
+
+@in_virtual_time
+async def test_a_key_gives_one_batch() -> None:
+    """Of this process or another: the same runs in the same order, and one job each."""
+    desk = Desk()
+    other = desk.another(desk.server.process("other gateway"))
+    first = await desk.submitter.submit_all(MANY, SOMEBODY, "k")
+    assert sorted(desk.stored()) == sorted(filter(None, ids(first)))
+    for submitter in (desk.submitter, other):
+        again = await submitter.submit_all(MANY, SOMEBODY, "k")
+        assert ids(again) == ids(first)
+        assert not any(each.is_new for each in again if isinstance(each, Accepted))
+    assert (len(desk.stored()), desk.queued()) == (4, 4)
+
+
+@in_virtual_time
+async def test_two_requests_with_one_key_at_the_same_time_are_one_batch() -> None:
+    """Whoever stores a run, both are told of it."""
+    desk = Desk()
+    other = desk.another(desk.server.process("other gateway"))
+    found: list[list[str | None]] = []
+
+    async def submit(submitter: Submitter) -> None:
+        found.append(ids(await submitter.submit_all(MANY, None, "k")))
+
+    desk.faults.rate("run_store.create", Slow(0.5), 0.5)
+    async with anyio.create_task_group() as group:
+        for submitter in (desk.submitter, other, desk.submitter):
+            group.start_soon(submit, submitter)
+    assert len(found) == 3
+    assert found[0] == found[1] == found[2]
+    assert (sorted(desk.stored()), desk.queued()) == (sorted(filter(None, found[0])), 4)
+
+
+@pytest.mark.parametrize("other", [MANY[:3], [*MANY, WANTED], MANY[::-1], [WANTED]])
+@in_virtual_time
+async def test_a_key_with_another_batch_is_refused(other: list[Submission]) -> None:
+    """Also in another order; and a single run is no batch of one."""
+    desk = Desk()
+    await desk.submitter.submit_all(MANY, None, "k")
+    with pytest.raises(KeyReused, match="use a new key"):
+        await desk.submitter.submit_all(other, None, "k")
+    with pytest.raises(KeyReused):
+        await desk.submitter.submit(MANY[0], None, "k")
+    await desk.submitter.submit(WANTED, None, "k-2")
+    with pytest.raises(KeyReused):
+        await desk.submitter.submit_all([WANTED], None, "k-2")
+
+
+@in_virtual_time
+async def test_what_a_batch_left_unpublished_is_published_by_the_retry() -> None:
+    """The process died with all snapshots stored and no job; once the copies are no longer known, nothing is sent."""
+    desk = Desk()
+    desk.process.work_queue.publish_all = _die_with_all  # type: ignore[method-assign]  # the process ends here
+    with pytest.raises(Died):
+        await desk.submitter.submit_all(MANY, None, "k")
+    assert (len(desk.stored()), desk.queued()) == (4, 0)
+    other = desk.another(desk.server.process("other gateway"))
+    results = await other.submit_all(MANY, None, "k")
+    assert sorted(desk.stored()) == sorted(filter(None, ids(results)))
+    assert desk.queued() == 4
+    desk.server.work.messages.clear()
+    await anyio.sleep(COPY_SEC)
+    assert ids(await other.submit_all(MANY, None, "k")) == ids(results)
+    assert desk.queued() == 0
+
+
+async def _die_with_all(jobs: Any) -> list[int | PyocoError]:
+    raise Died
+
+
+@pytest.mark.parametrize("operation", ["run_store.create", "queue.publish"])
+@pytest.mark.parametrize("lost", list(Lost))
+@in_virtual_time
+async def test_the_retry_of_a_batch_takes_in_what_failed_before(operation: Any, lost: Lost) -> None:
+    """What was accepted stays what it was; all have their job at the end."""
+    desk = Desk()
+    desk.faults.next(operation, None, lost, None, lost)
+    first = await desk.submitter.submit_all(MANY, None, "k")
+    assert [each is None for each in ids(first)] == [False, True, False, True]
+    again = ids(await desk.submitter.submit_all(MANY, None, "k"))
+    assert again[::2] == ids(first)[::2]
+    assert sorted(desk.stored()) == sorted(filter(None, again))
+    assert (len(desk.stored()), desk.queued()) == (4, 4)
+
+
+@in_virtual_time
+async def test_the_key_of_a_batch_of_which_nothing_was_taken_is_free_again() -> None:
+    """It may come with another batch."""
+    desk = Desk()
+    desk.faults.rate("run_store.create", Lost.BEFORE, 1.0)
+    assert ids(await desk.submitter.submit_all(MANY, None, "k")) == [None] * 4
+    desk.faults.calm()
+    assert None not in ids(await desk.submitter.submit_all(MANY[:2], None, "k"))
+
+
+def test_the_ids_of_a_batch_are_different_and_of_the_usual_form() -> None:
+    """As those of single runs: random UUIDs by their look."""
+    found = ids_of_batch("seed", 1000)
+    assert len(set(found)) == 1000
+    assert {uuid.UUID(each).version for each in found} == {4}
+    assert ids_of_batch("seed", 10) == found[:10]
+    assert not set(ids_of_batch("other", 1000)) & set(found)

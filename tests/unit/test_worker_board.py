@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import anyio
 
+from pyoco_runtime.bells import Bell
 from pyoco_runtime.model.worker import WorkerRecord, WorkerState
-from pyoco_runtime.worker_board import WorkerBoard, WorkerFollower
+from pyoco_runtime.worker_board import WorkerBoard
 from tests.unit.actors.support import in_virtual_time
 
 
@@ -13,7 +14,7 @@ def _record(worker_id: str = "w") -> WorkerRecord:
     return WorkerRecord(worker_id=worker_id, instance_id="i", state=WorkerState.IDLE)
 
 
-async def _is_told(follower: WorkerFollower) -> bool:
+async def _is_told(follower: Bell) -> bool:
     """Whether something has changed since it was asked last."""
     with anyio.move_on_after(1) as waited:
         await follower.next()

@@ -48,6 +48,7 @@ class Console:
             await anyio.sleep(RETRY_SEC)
 
     async def _tell(self, service: ConsoleService) -> None:
+        self._wake.set()  # who comes late, or again after a crash of its own, has missed what was told meanwhile
         while self._link.epoch == service.epoch:
             await self._wake.wait()
             await anyio.sleep(QUIET_SEC)

@@ -253,6 +253,7 @@ class Run:
             tasks=progress.tasks,
             task_records=progress.task_records,
             task_records_truncated=progress.task_records_truncated,
+            graph=progress.graph,
         )
 
     def _lose(self, lost: Lost) -> Settlement | None:

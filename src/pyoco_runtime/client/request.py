@@ -23,7 +23,6 @@ class Again(enum.Enum):
 
     SAFE = "whatever happened: done twice it has the effect of once"
     KEYED = "whatever happened, at a gateway that honours its Idempotency-Key; else only if it did not arrive"
-    REFUSED = "if it did not arrive, or the gateway says that it did nothing"
     UNSENT = "only if it did not arrive"
 
 

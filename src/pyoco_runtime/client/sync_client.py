@@ -113,9 +113,9 @@ class PyocoHttpClient:
         """Submit a run that brings its own flow.yaml."""
         return self._send(runs.submit_run_yaml(workflow_yaml, flow_name, tag, idempotency_key))
 
-    def submit_batch(self, items: Sequence[Submission]) -> BatchResult:
-        """Submit up to 1,000 runs, each by itself (not at the published gateway)."""
-        return self._send(runs.submit_batch(items))
+    def submit_batch(self, items: Sequence[Submission], *, idempotency_key: str | None = None) -> BatchResult:
+        """Submit up to 1,000 runs, each by itself; with the same key, the same runs (not at the published gateway)."""
+        return self._send(runs.submit_batch(items, idempotency_key))
 
     def get_run(self, run_id: str) -> Run:
         """The latest state of a run."""

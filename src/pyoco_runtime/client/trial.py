@@ -117,8 +117,6 @@ class Trial(Generic[T]):
                 return True
             case Again.UNSENT:
                 return status == 429
-            case Again.REFUSED:
-                return status in NOT_DONE
             case Again.KEYED:
                 return True if status == 429 else self._with_key(status)
 

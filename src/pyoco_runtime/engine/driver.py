@@ -14,6 +14,7 @@ from pyoco.trace.backend import TraceBackend
 
 from pyoco_runtime.engine.capture import CAPTURE, listening
 from pyoco_runtime.engine.chain import as_chain, in_order
+from pyoco_runtime.engine.graph import graph_of
 from pyoco_runtime.engine.outbox import Outbox
 from pyoco_runtime.engine.plain import VALUE_MAX_BYTES, clipped, message, plain, plain_mapping, trace
 from pyoco_runtime.errors import PyocoError
@@ -108,7 +109,7 @@ class Driver(Engine):  # type: ignore[misc] # pyoco has no types
         except PyocoError as error:  # made for the person who wrote the flow: our own frames would only confuse
             return Raised(str(error))
         order = in_order(flow)
-        self._outbox.add(FlowStarted(tuple(task.name for task in order)))
+        self._outbox.add(FlowStarted(tuple(task.name for task in order), graph_of(flow, order)))
         try:
             with CAPTURE.installed():
                 self._drive(flow, order)

@@ -179,7 +179,7 @@ def _event_to(event: Progress) -> list[Any]:
         case TaskEnded():
             return ["task-ended", {name: getattr(event, name) for name in _TASK_ENDED}]
         case FlowStarted():
-            return ["flow-started", event.tasks]
+            return ["flow-started", event.tasks, event.graph]
         case FlowEnded():
             return ["flow-ended", _ending_to(event.ending), event.at]
         case _:
@@ -198,8 +198,8 @@ def _event_from(value: list[Any]) -> Progress:
         case ["task-ended", fields]:
             fields["status"] = TaskStatus(fields["status"])
             return TaskEnded(**fields)
-        case ["flow-started", tasks]:
-            return FlowStarted(tuple(tasks))
+        case ["flow-started", tasks, graph]:
+            return FlowStarted(tuple(tasks), graph)
         case ["flow-ended", ending, at]:
             return FlowEnded(_ending_from(ending), at)
         case _:

@@ -18,18 +18,24 @@ from pyoco_runtime.gateway.front import Front
 from pyoco_runtime.gateway.health_view import HealthView
 from pyoco_runtime.gateway.parts import GatewayParts
 from pyoco_runtime.gateway.routes.actors import actor_routes
+from pyoco_runtime.gateway.routes.actors_watch import actor_watch_routes
+from pyoco_runtime.gateway.routes.dashboard import dashboard_routes
 from pyoco_runtime.gateway.routes.dlq import letter_routes
+from pyoco_runtime.gateway.routes.dlq_watch import letter_watch_routes
 from pyoco_runtime.gateway.routes.health import health_routes
 from pyoco_runtime.gateway.routes.metrics import metric_routes
 from pyoco_runtime.gateway.routes.openapi import openapi_routes
 from pyoco_runtime.gateway.routes.runs import run_routes
+from pyoco_runtime.gateway.routes.stats import stats_routes
 from pyoco_runtime.gateway.routes.watch import watch_routes
 from pyoco_runtime.gateway.routes.wheels import wheel_routes
 from pyoco_runtime.gateway.routes.workers import worker_routes
+from pyoco_runtime.gateway.routes.workers_watch import worker_watch_routes
 from pyoco_runtime.gateway.run_list import RunList
 from pyoco_runtime.gateway.steady_body import SteadyConnection, SteadyRequest, drop_waiting
 from pyoco_runtime.gateway.submissions import Submissions
 from pyoco_runtime.gateway.traffic import Traffic
+from pyoco_runtime.gateway.waits import Waits
 from pyoco_runtime.replay import Replay
 
 
@@ -59,17 +65,22 @@ def create_gateway(parts: GatewayParts) -> ASGIFramework:
 
 def create_gateway_app(parts: GatewayParts) -> Quart:
     """The whole HTTP contract."""
-    submissions, runs = _submissions(parts), _run_list(parts)
+    submissions, runs, waits = _submissions(parts), _run_list(parts), _waits(parts)
     app = create_app(
         parts.health,
         (
-            run_routes(parts, submissions, runs),
-            watch_routes(parts, runs),
+            run_routes(parts, submissions, runs, waits),
+            watch_routes(parts, runs, waits),
             worker_routes(parts),
             wheel_routes(parts.shop),
             metric_routes(Figures(parts)),
+            stats_routes(parts),
             actor_routes(parts),
+            actor_watch_routes(parts),
+            worker_watch_routes(parts),
+            letter_watch_routes(parts),
             letter_routes(parts, Replay(parts.submitter, parts.keeper)),
+            dashboard_routes(parts.dashboard, parts.gate),
             openapi_routes(parts.gate.header if parts.gate.is_guarded else None),
         ),
     )
@@ -85,6 +96,15 @@ def _submissions(parts: GatewayParts) -> Submissions:
 
 def _run_list(parts: GatewayParts) -> RunList:
     return RunList(parts.runs, parts.keeper, parts.submitter, parts.link)
+
+
+def _waits(parts: GatewayParts) -> Waits:
+    return Waits(
+        parts.workers,
+        parts.clock,
+        disconnect_timeout_sec=parts.disconnect_timeout_sec,
+        stale_after_sec=parts.dashboard.stale_after_sec,
+    )
 
 
 def _guard(app: Quart, gate: Gate) -> None:

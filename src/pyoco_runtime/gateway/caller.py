@@ -5,6 +5,7 @@ from __future__ import annotations
 from quart import Response, g, request
 
 from pyoco_runtime.errors import AdminOnly, BodyTooLarge
+from pyoco_runtime.gateway.body_time import body_in_time
 from pyoco_runtime.gateway.exchange import Ask, Reply, query_of
 from pyoco_runtime.model.api_key import Principal
 
@@ -35,14 +36,15 @@ async def the_ask() -> Ask:
 
 
 async def read_body(limit: int) -> bytes:
-    """The whole body, but no more than the limit is ever in memory. Raises BodyTooLarge."""
+    """The whole body, but no more than the limit is ever in memory. Raises BodyTooLarge, InvalidRequest."""
     parts: list[bytes] = []
     size = 0
-    async for part in request.body:
-        size += len(part)
-        if size > limit:
-            raise BodyTooLarge(f"a body has at most {limit:,} bytes")
-        parts.append(part)
+    async with body_in_time():
+        async for part in request.body:
+            size += len(part)
+            if size > limit:
+                raise BodyTooLarge(f"a body has at most {limit:,} bytes")
+            parts.append(part)
     return b"".join(parts)
 
 

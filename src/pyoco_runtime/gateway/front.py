@@ -11,6 +11,7 @@ from quart import Quart
 
 from pyoco_runtime.errors import BodyTooLarge, InvalidRequest
 from pyoco_runtime.gateway.auth import Gate
+from pyoco_runtime.gateway.body_time import READ_SEC, too_slow
 from pyoco_runtime.gateway.caller import BODY_LIMIT
 from pyoco_runtime.gateway.exchange import Ask, Reply, as_json, query_of
 from pyoco_runtime.gateway.problems import answer_to
@@ -18,7 +19,6 @@ from pyoco_runtime.gateway.traffic import Traffic
 
 Handler = Callable[[Ask], Awaitable[Reply]]
 
-READ_SEC = 60.0  # for a body to come in
 DISCARD_LIMIT = 64 * 2**20  # bytes of a body that is too large: clients send all before they read the answer
 
 
@@ -72,7 +72,7 @@ async def _body(receive: ASGIReceiveCallable) -> bytes:
                     parts.append(part)
     except TimeoutError:
         if size <= BODY_LIMIT:
-            raise InvalidRequest(f"the body did not come to its end within {READ_SEC:g} s") from None
+            raise too_slow() from None
     if size > BODY_LIMIT:
         raise BodyTooLarge(f"a body has at most {BODY_LIMIT:,} bytes")
     return b"".join(parts)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import errno
 import logging
 import resource
-import sys
 
 import anyio
 from hypercorn.typing import ASGIFramework
 
 from pyoco_runtime.core import Context
 from pyoco_runtime.gateway.closing import Closing
-from pyoco_runtime.gateway.connections import Connections, LifeConfig
+from pyoco_runtime.gateway.connections import Connections
+from pyoco_runtime.gateway.life_config import HEAD_SEC, KEEP_ALIVE_SEC, LifeConfig
 from pyoco_runtime.gateway.listener import Listener
 
 MAX_CONNECTIONS = 10_000  # some 20 kB each while they are idle
 _OTHER_FILES = 256  # descriptors that stay for NATS, child processes, files, and those who are refused
-_KEEP_ALIVE_SEC = 75.0  # longer than clients keep a silent connection (httpx: 5), so that they close it and not we
 _SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _SHORTAGE_PAUSE_SEC = 1.0  # long enough for a few connections to end
 
@@ -42,17 +41,22 @@ class Http:
         *,
         closing: Closing | None = None,
         max_connections: int = MAX_CONNECTIONS,
+        keep_alive_sec: float = KEEP_ALIVE_SEC,
+        head_sec: float = HEAD_SEC,
     ) -> None:
         self._app = app
         self._listener = listener
         self._grace_sec = grace_sec
         self._closing = closing or Closing()
         self._max_connections = max_connections
+        self._keep_alive_sec = keep_alive_sec
+        self._head_sec = head_sec
 
     async def run(self, context: Context) -> None:
         """Serve until asked to stop; when it returns or raises, no connection and no handler is left."""
         self._closing.renew()
-        connections = Connections(self._app, _config(), _affordable(self._max_connections))
+        config = LifeConfig(keep_alive_sec=self._keep_alive_sec, head_sec=self._head_sec)
+        connections = Connections(self._app, config, _affordable(self._max_connections))
         try:
             _log.debug("serving on %s", self._listener.url)
             context.ready()
@@ -87,13 +91,3 @@ def _affordable(wanted: int) -> int:
     most = max(1, files - _OTHER_FILES)
     _log.info("at most %d connections: this process may open %d files (ulimit -n)", most, files)
     return most
-
-
-def _config() -> LifeConfig:
-    config = LifeConfig()
-    config.errorlog = _log
-    config.accesslog = None
-    config.include_server_header = False
-    config.keep_alive_timeout = _KEEP_ALIVE_SEC
-    config.keep_alive_max_requests = sys.maxsize  # its default would close busy connections under the client
-    return config

@@ -9,7 +9,7 @@ from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 from werkzeug.http import parse_options_header
 from werkzeug.sansio.multipart import Data, Epilogue, Field, File, MultipartDecoder, Preamble
 
-from pyoco_runtime.errors import InvalidWheel
+from pyoco_runtime.errors import InvalidRequest
 
 STALL_SEC = 60.0  # a client that sends nothing for so long is gone
 HEAD_BYTES = 64 * 1024  # of what stands between two parts, and of the piece that is being read
@@ -21,19 +21,19 @@ REST_SEC = 10.0
 class MultipartReader:
     """The parts of a form, one event after the other; no more than a piece of it is in memory."""
 
-    def __init__(self, content_type: str | None, pieces: AsyncIterator[bytes]) -> None:
-        """Raises InvalidWheel if it is no form."""
+    def __init__(self, content_type: str | None, pieces: AsyncIterator[bytes], *, wanted: str) -> None:
+        """Raises InvalidRequest if it is no form; it says what is `wanted` in one."""
         kind, options = parse_options_header(content_type)
         boundary = options.get("boundary", "").encode("latin-1", "replace")
         if kind != "multipart/form-data" or not boundary:
-            raise InvalidWheel("send multipart/form-data with the wheel in the field `wheel`")
+            raise InvalidRequest(f"send multipart/form-data with {wanted}")
         self._pieces = pieces
         self._decoder = MultipartDecoder(boundary, max_parts=PARTS_LIMIT)
         self._unread = memoryview(b"")
         self._is_in_part = False
 
     async def next(self) -> Field | File | Data | None:
-        """The next event; None at the end. Raises InvalidWheel, and RequestTimeout when nothing comes."""
+        """The next event; None at the end. Raises InvalidRequest, and RequestTimeout when nothing comes."""
         while True:
             event = self._event()
             match event:
@@ -54,13 +54,13 @@ class MultipartReader:
         try:
             return self._decoder.next_event()
         except RequestEntityTooLarge:
-            raise InvalidWheel(f"the form has more than {PARTS_LIMIT} parts") from None
+            raise InvalidRequest(f"the form has more than {PARTS_LIMIT} parts") from None
         except ValueError as error:
-            raise InvalidWheel(f"the form cannot be read: {error}") from error
+            raise InvalidRequest(f"the form cannot be read: {error}") from error
 
     async def _more(self) -> None:
         if not self._is_in_part and len(self._decoder.buffer) > HEAD_BYTES:
-            raise InvalidWheel(f"the form has more than {HEAD_BYTES} bytes before a part begins")
+            raise InvalidRequest(f"the form has more than {HEAD_BYTES} bytes before a part begins")
         if not self._unread:
             piece = await next_piece(self._pieces)
             if piece is None:

@@ -8,12 +8,14 @@ from attrs import field, frozen
 
 from pyoco_runtime.gateway.auth import Gate
 from pyoco_runtime.gateway.closing import Closing
+from pyoco_runtime.gateway.dashboard_config import DashboardConfig
 from pyoco_runtime.gateway.flow_check import FlowCheck
 from pyoco_runtime.gateway.health_view import HealthView
 from pyoco_runtime.gateway.streams import Streams
 from pyoco_runtime.gateway.traffic import Traffic
 from pyoco_runtime.letter_board import LetterBoard
 from pyoco_runtime.model.house import ProcessReport
+from pyoco_runtime.model.queue_minutes import QueueMinutes
 from pyoco_runtime.ports import Clock, DeadLetters, HouseView, Link, QueueGauge, WorkerRegistry
 from pyoco_runtime.run_board import RunBoard
 from pyoco_runtime.run_keeper import RunKeeper
@@ -39,12 +41,14 @@ class GatewayParts:
     registry: WorkerRegistry
     dead_letters: DeadLetters
     gauge: QueueGauge
+    queue_minutes: QueueMinutes = field(factory=QueueMinutes)
     house: HouseView
     own_report: Callable[[], ProcessReport]
     shop: WheelShop
     check_flow: FlowCheck
     traffic: Traffic
     streams: Streams = field(factory=Streams)
+    dashboard: DashboardConfig = field(factory=DashboardConfig)
     default_tag: str
     workflow_yaml_max_bytes: int
     disconnect_timeout_sec: float

@@ -17,6 +17,7 @@ ALIVE = frozenset({WorkerState.RUNNING, WorkerState.IDLE})
 def whole_run(snapshot: RunSnapshot, include: frozenset[str]) -> dict[str, Any]:
     """A snapshot, with its task records if they are asked for."""
     shown = snapshot_json(snapshot)
+    shown["submitted_by"] = None if snapshot.api_key_id is None else f"api_key:{snapshot.api_key_id}"
     if include.isdisjoint(RECORDS):
         shown.pop("task_records", None)
         shown.pop("task_records_truncated", None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -12,6 +13,8 @@ from pyoco_runtime.gateway.closing import Closing
 from pyoco_runtime.model.wire import dump
 
 HEARTBEAT_SEC = 5.0
+LONGEST_SEC = 600  # of a stream
+STOPPING = {"reason": "the gateway stops; connect again"}
 HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -47,16 +50,31 @@ class Patience:
         """The server stops."""
         return self._closing.is_set
 
+    @property
+    def is_silent(self) -> bool:
+        """It is time for a sign of life."""
+        return anyio.current_time() >= self._silent_since + HEARTBEAT_SEC
+
     async def next(self, coming: Callable[[], Awaitable[Any]]) -> Any:
-        """What comes next, or None when it is time for a sign of life, or for the end."""
-        deadline = min(self._end, self._silent_since + HEARTBEAT_SEC)
+        """What comes next, or None when it is time for a sign of life, which counts as given, or for the end."""
         found = None
-        with self._closing.until() as scope:
-            scope.deadline = deadline
+        with self._until_silent():
             found = await coming()
         if found is None:
             self.spoke()
         return found
+
+    async def goes_on(self, coming: Callable[[], Awaitable[None]]) -> bool:
+        """Wait for this, or until it is time for a sign of life; False if the stream is to end."""
+        with self._until_silent():
+            await coming()
+        return not self.is_over
+
+    @contextmanager
+    def _until_silent(self) -> Iterator[None]:
+        with self._closing.until() as scope:
+            scope.deadline = min(self._end, self._silent_since + HEARTBEAT_SEC)
+            yield
 
     def spoke(self) -> None:
         """Something was sent: the silence begins anew. What came and was not sent does not end it."""

@@ -97,6 +97,10 @@ class SteadyConnection(ASGIHTTPConnection):
 
     _body: Body | None = None
 
+    def _create_request_from_scope(self, send: ASGISendCallable) -> Request:
+        self.scope["path"] = self.scope["path"] or "/"  # of `GET ?x HTTP/1.1`, on which Quart fails
+        return super()._create_request_from_scope(send)
+
     async def handle_messages(self, request: Request, receive: ASGIReceiveCallable) -> None:
         body = self._body = request.body
         while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio.to_thread
 from attrs import frozen
 
@@ -57,16 +59,16 @@ class Submissions:
             raise InvalidRequest(f"runs: has {len(items)} items; from 1 to {BATCH_LIMIT} are allowed")
         read = [self._read(item) for item in items]
         wanted = [each for each in read if isinstance(each, Submission)]
-        done = await self._submitter.submit_all(wanted, ask.caller) if wanted else []
+        key = _key(ask.idempotency_key)
+        done = await self._submitter.submit_all(wanted, ask.caller, key) if wanted else []
         if done and all(isinstance(each, NatsUnavailable) for each in done):
             raise NatsUnavailable(str(done[0]))  # nothing was taken in: the whole request may be sent again
         rest = iter(done)
         results = [_item(next(rest) if isinstance(each, Submission) else each) for each in read]
-        accepted = sum("run_id" in each for each in results)
-        answer = {"results": results, "accepted": accepted, "refused": len(results) - accepted}
-        taken = [each for each, end in zip(wanted, done, strict=True) if isinstance(end, Accepted)]
-        warnings = self._doubts.about_flows(dict.fromkeys((each.flow_name, each.tag) for each in taken))
-        return as_json({**answer, **_warned(warnings)})
+        taken = [(each, end) for each, end in zip(wanted, done, strict=True) if isinstance(end, Accepted)]
+        answer = {"results": results, "accepted": len(taken), "refused": len(results) - len(taken)}
+        warnings = self._doubts.about_flows(dict.fromkeys((each.flow_name, each.tag) for each, _ in taken))
+        return as_json({**answer, **_warned(warnings)}, headers=_replayed([end for _, end in taken]))
 
     async def workflow(self, upload: WorkflowUpload, caller: Principal | None, key: str | None) -> Reply:
         """POST /runs/yaml."""
@@ -96,8 +98,14 @@ class Submissions:
 
 
 def _accepted(accepted: Accepted, warnings: Warnings) -> Reply:
-    headers = {} if accepted.is_new else {"idempotent-replayed": "true"}
-    return as_json({"run_id": accepted.run_id, "status": "PENDING", **_warned(warnings)}, headers=headers)
+    body = {"run_id": accepted.run_id, "status": "PENDING", **_warned(warnings)}
+    return as_json(body, headers=_replayed([accepted]))
+
+
+def _replayed(accepted: Sequence[Accepted]) -> dict[str, str]:
+    """What is said when every run of the answer was made by an earlier request."""
+    is_replay = bool(accepted) and not any(each.is_new for each in accepted)
+    return {"idempotent-replayed": "true"} if is_replay else {}
 
 
 def _warned(warnings: Warnings) -> dict[str, object]:

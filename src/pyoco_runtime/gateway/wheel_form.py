@@ -30,7 +30,8 @@ class WheelForm:
         self._content_type = ""
 
     async def receive(self) -> WheelInfo:
-        """Take it all in. Raises InvalidWheel, WheelTooLarge, WheelConflict, NatsUnavailable, RequestTimeout."""
+        """Take it all in. Raises InvalidRequest, InvalidWheel, WheelTooLarge, WheelConflict, NatsUnavailable,
+        RequestTimeout."""
         async with AsyncExitStack() as stack:
             wheel = await self._read(stack)
             if wheel is None:

@@ -14,10 +14,12 @@ from nats.aio.subscription import Subscription
 
 from pyoco_runtime.errors import NatsUnavailable, NoSuchActor
 from pyoco_runtime.jetstream.console import CHANGED, TREE, restart_subject
+from pyoco_runtime.jetstream.tap import forget, untap
 from pyoco_runtime.jetstream.translate import describe, translating
 from pyoco_runtime.model.house import ProcessReport, answer_from, report_from
 
 CONNECT_SEC = 3.0
+FIRST_SEC = 2.0  # for the first answer: a machine under full load takes its time, and where nobody is, NATS says so
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
@@ -30,7 +32,7 @@ class House:
         """Set whenever a process says that its tree has changed; renew it after a look."""
 
     async def reports(self, *, expected: int = 0, quiet_sec: float = 0.3) -> list[ProcessReport]:
-        """The trees of all processes that answer: waits until nobody new has answered for `quiet_sec`.
+        """The trees of all processes that answer: waits until nobody new has answered for `quiet_sec` after the first.
 
         `expected` answers end the wait early. Raises NatsUnavailable.
         """
@@ -38,13 +40,18 @@ class House:
         inbox = self._client.new_inbox()
         with translating():
             answers = await self._client.subscribe(inbox)
-            await self._client.publish(TREE, reply=inbox)
-            while not expected or len(found) < expected:
-                report = await _next_report(answers, quiet_sec)
-                if report is None:
-                    break
-                found[report.process] = report
-            await answers.unsubscribe()
+            try:
+                await self._client.publish(TREE, reply=inbox)
+                while not expected or len(found) < expected:
+                    report = await _next_report(answers, quiet_sec if found else FIRST_SEC)
+                    if report is None:
+                        break
+                    found[report.process] = report
+            finally:
+                # whoever asks may go away meanwhile, as a browser does
+                forget(self._client, answers)
+                with anyio.CancelScope(shield=True):  # nothing here waits for an answer
+                    await untap(self._client, answers)
         return sorted(found.values(), key=lambda r: r.process)
 
     async def restart(self, process: str, actor: str) -> str:
@@ -90,13 +97,11 @@ def not_here(process: str) -> NoSuchActor:
 
 
 async def _next_report(answers: Subscription, quiet_sec: float) -> ProcessReport | None:
-    while True:
-        try:
-            message = await answers.next_msg(timeout=quiet_sec)
-        except nats.errors.TimeoutError:
-            return None
-        if message.data:  # an empty one says that there are no responders
-            return report_from(message.data)
+    try:
+        message = await answers.next_msg(timeout=quiet_sec)
+    except nats.errors.TimeoutError:
+        return None
+    return report_from(message.data) if message.data else None  # an empty one says that there are no responders
 
 
 @asynccontextmanager

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from pyoco_runtime.errors import NatsUnavailable
+from pyoco_runtime.jetstream.console import CHANGED
+from pyoco_runtime.jetstream.hint_watch import NatsHintWatch
 from pyoco_runtime.jetstream.house import House, not_here, restarted_path, subject_to_restart
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.requests import NoResponders, Requests
@@ -31,3 +36,12 @@ class NatsHouseView:
         except NoResponders as error:
             raise not_here(process) from error
         return restarted_path(answer.data)
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[NatsHintWatch]:
+        watch = NatsHintWatch(self._link)
+        try:
+            await watch.open(CHANGED)
+            yield watch
+        finally:
+            await watch.close()

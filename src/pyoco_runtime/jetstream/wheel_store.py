@@ -32,12 +32,12 @@ from uuid import uuid4
 import anyio
 
 from pyoco_runtime.errors import RevisionConflict, Unreadable, WheelSyncFailed
+from pyoco_runtime.jetstream.hint_watch import NatsHintWatch
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.object_bucket import ObjectBucket, read
 from pyoco_runtime.jetstream.object_meta import StoredObject, deleted, in_bucket, object_from
 from pyoco_runtime.jetstream.object_reader import ObjectReader
 from pyoco_runtime.jetstream.object_writer import ObjectWriter
-from pyoco_runtime.jetstream.wheel_watch import NatsWheelWatch
 from pyoco_runtime.model.wheels import WheelInfo, WheelShelf
 
 SWEEP_AFTER_SEC = 900.0  # far longer than an upload may pause
@@ -116,8 +116,8 @@ class NatsWheelStore:
         return swept
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[NatsWheelWatch]:
-        watch = NatsWheelWatch(self._link)
+    async def watching(self) -> AsyncIterator[NatsHintWatch]:
+        watch = NatsHintWatch(self._link)
         try:
             await watch.open(self._bucket.all_metas)
             yield watch

@@ -1,4 +1,4 @@
-"""Making a snapshot fit under the size cap: the details of the oldest tasks go first."""
+"""Making a snapshot fit under the size cap: the details of the oldest tasks go first, then the graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fit(snapshot: RunSnapshot, max_bytes: float, encode: Encode, hard_limit: flo
     if len(data) <= max_bytes:
         return data, True
     order = sorted(snapshot.task_records, key=lambda name: _end_of(snapshot.task_records[name]))
-    for smaller in (_stripped, _dropped):
+    for smaller in (_stripped, _undrawn, _dropped):
         found = _least(lambda count, smaller=smaller: encode(smaller(snapshot, order, count)), len(order), max_bytes)  # type: ignore[misc]  # mypy does not infer lambdas with defaults
         if found is not None:
             return found, True
@@ -55,16 +55,27 @@ def _stripped(snapshot: RunSnapshot, order: list[str], count: int) -> RunSnapsho
     return evolve(snapshot, task_records={**snapshot.task_records, **bare}, task_records_truncated=True)
 
 
+def _undrawn(snapshot: RunSnapshot, order: list[str], count: int) -> RunSnapshot:
+    """The same without the graph: that a task has a record says more than how it hangs together with others."""
+    return evolve(_stripped(snapshot, order, count), graph=None)
+
+
 def _dropped(snapshot: RunSnapshot, order: list[str], count: int) -> RunSnapshot:
-    """Without details, and without the records of the `count` oldest tasks at all."""
+    """Without graph and details, and without the records of the `count` oldest tasks at all."""
     kept = {name: _bare(snapshot.task_records[name]) for name in order[count:]}
-    return evolve(snapshot, task_records=kept, task_records_truncated=True)
+    return evolve(snapshot, task_records=kept, task_records_truncated=True, graph=None)
 
 
 def _bones(snapshot: RunSnapshot) -> RunSnapshot:
     error = snapshot.error[:ERROR_LIMIT] if snapshot.error else snapshot.error
     return evolve(
-        snapshot, task_records=NOTHING, task_records_truncated=True, params=NOTHING, extra=NOTHING, error=error
+        snapshot,
+        task_records=NOTHING,
+        task_records_truncated=True,
+        params=NOTHING,
+        extra=NOTHING,
+        error=error,
+        graph=None,
     )
 
 

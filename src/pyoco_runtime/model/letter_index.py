@@ -122,9 +122,9 @@ class LetterIndex:
         """How many there are, of one tenant or of all."""
         return len(self._entries) if tenant is None else sum(map(len, self._shelves_of(tenant)))
 
-    def counts(self, tenant: str | None = None) -> dict[Reason, int]:
-        """How many there are for each reason, of one tenant or of all."""
-        shelves = self._shelves_of(tenant)
+    def counts(self, tenant: str | None = None, *, with_nobodys: bool = False) -> dict[Reason, int]:
+        """How many there are for each reason, of one tenant, perhaps with those of none, or of all."""
+        shelves = self._shelves_with(tenant, with_nobodys)
         return {reason: sum(shelf.count(reason) for shelf in shelves) for reason in Reason}
 
     def counts_by_tenant(self) -> dict[str | None, int]:
@@ -139,10 +139,14 @@ class LetterIndex:
         found = self._shelves.get(tenant)
         return [] if found is None else [found]
 
-    def _matching(self, wanted: LetterFilter, below: Position | None) -> Iterable[Position]:
-        shelves = self._shelves_of(wanted.tenant)
-        if wanted.tenant is not None and wanted.with_nobodys and None in self._shelves:
+    def _shelves_with(self, tenant: str | None, with_nobodys: bool) -> list[LetterShelf]:
+        shelves = self._shelves_of(tenant)
+        if tenant is not None and with_nobodys and None in self._shelves:
             shelves.append(self._shelves[None])
+        return shelves
+
+    def _matching(self, wanted: LetterFilter, below: Position | None) -> Iterable[Position]:
+        shelves = self._shelves_with(wanted.tenant, wanted.with_nobodys)
         found = [shelf.descending(wanted, below) for shelf in shelves]
         return found[0] if len(found) == 1 else heapq.merge(*found, reverse=True)
 

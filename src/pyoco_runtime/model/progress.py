@@ -9,12 +9,17 @@ from attrs import frozen
 
 from pyoco_runtime.model.run import NOTHING, TaskStatus
 
+Graph = Mapping[str, Any]
+"""Nodes and edges as plain JSON. Only who made it and who draws it look inside."""
+
 
 @frozen
 class FlowStarted:
     """The flow was found and begins; these are its tasks."""
 
     tasks: tuple[str, ...]
+    graph: Graph | None = None
+    """How they hang together; None if nobody can tell."""
 
 
 @frozen

@@ -91,6 +91,8 @@ class RunSnapshot:
     workflow_yaml_bytes: int | None = None
     attempt: Attempt | None = None
     """Who may write to it (ours): an execution that finds a newer one here has lost the run."""
+    graph: Mapping[str, Any] | None = None
+    """How its tasks hang together, as the engine has told it (ours); see progress.Graph."""
     submitted_at: float | None = None
     """When it was accepted (ours)."""
     extra: Mapping[str, Any] = field(default=NOTHING)

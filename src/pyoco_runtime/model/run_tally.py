@@ -48,7 +48,7 @@ class RunTally:
         share = self._share_of(run.tenant_id)
         flow = self._flow_in(share, run.flow_name)
         share.ended[flow, run.status] = share.ended.get((flow, run.status), 0) + 1
-        took_sec = _duration_sec(run)
+        took_sec = duration_sec(run)
         if took_sec is not None:
             share.durations.setdefault(flow, Histogram(BUCKETS_SEC)).observe(took_sec)
 
@@ -85,7 +85,7 @@ class RunTally:
         return flow
 
 
-def _duration_sec(run: RunSummary) -> float | None:
+def duration_sec(run: RunSummary) -> float | None:
     """None for one that never started, or whose writers' clocks disagree."""
     if run.start_time is None or run.end_time is None or run.end_time < run.start_time:
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -114,8 +115,8 @@ def pending(wanted: Submission, run_id: str, caller: Principal | None, now: floa
     )
 
 
-def job_for(snapshot: RunSnapshot, revision: int, workflow_yaml: str | None) -> Job:
-    """The job of a run that has just been accepted, and stored with that revision."""
+def job_for(snapshot: RunSnapshot, revision: int | None, workflow_yaml: str | None) -> Job:
+    """The job of a run that has just been accepted, and stored with that revision; None if it is not known."""
     assert snapshot.tag is not None
     assert snapshot.submitted_at is not None
     return Job(
@@ -157,7 +158,25 @@ def pending_as_in(job: Job) -> RunSnapshot:
 
 def fingerprint(wanted: Submission) -> str:
     """Equal for two requests that want the same."""
-    parts = [wanted.flow_name, dict(wanted.params), wanted.tag, wanted.tags, wanted.workflow_yaml]
+    return _digest(_parts(wanted))
+
+
+def fingerprint_of_batch(wanted: Sequence[Submission]) -> str:
+    """Equal for two batches that want the same; never that of a single request."""
+    return _digest([_parts(each) for each in wanted])
+
+
+def ids_of_batch(seed: str, count: int) -> list[str]:
+    """The ids of the runs of a batch: whoever knows the seed finds the same again."""
+    digests = (hashlib.sha256(f"{seed}\n{place}".encode()).digest() for place in range(count))
+    return [str(uuid.UUID(bytes=digest[:16], version=4)) for digest in digests]
+
+
+def _parts(wanted: Submission) -> list[Any]:
+    return [wanted.flow_name, dict(wanted.params), wanted.tag, wanted.tags, wanted.workflow_yaml]
+
+
+def _digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -41,6 +41,7 @@ def claimed(snapshot: RunSnapshot, worker_id: str, attempt: Attempt, now: float)
         tasks=NOTHING,
         task_records=NOTHING,
         task_records_truncated=False,
+        graph=None,
     )
 
 
@@ -52,6 +53,7 @@ def advanced(snapshot: RunSnapshot, progress: Progress) -> RunSnapshot:
                 snapshot,
                 tasks=dict.fromkeys(progress.tasks, TaskStatus.PENDING),
                 task_records={name: TaskRecord() for name in progress.tasks},
+                graph=progress.graph,
             )
         case TaskStarted():
             record = TaskRecord(state=TaskStatus.RUNNING, started_at=progress.at)

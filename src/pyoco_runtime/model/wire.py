@@ -152,6 +152,7 @@ def _make_converter() -> cattrs.Converter:
     for choices in (RunStatus, TaskStatus, WorkerState, Reason):
         converter.register_structure_hook(choices, _choice)
     converter.register_structure_hook_func(_is_mapping, _mapping)
+    converter.register_unstructure_hook_func(_is_mapping, _as_is)
     converter.register_structure_hook_func(_is_list, _listed(converter))
     converter.register_structure_hook_factory(_has_extra, lambda kind: _reader(converter, kind))
     converter.register_unstructure_hook_factory(_has_extra, lambda kind: _writer(converter, kind))
@@ -184,6 +185,11 @@ def _mapping(value: Any, _: Any) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"must be an object, not {_kind(value)}")
     return value
+
+
+def _as_is(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is plain JSON already is not copied value by value: params, outputs and graphs can be large."""
+    return value if type(value) is dict else dict(value)
 
 
 def _is_list(kind: Any) -> bool:

@@ -184,6 +184,18 @@ def test_a_submit_that_may_have_arrived_is_repeated_with_its_key_at_a_gateway_of
     assert len({asked.headers["idempotency-key"] for asked in script.asked}) == 1
 
 
+def test_a_batch_that_may_have_arrived_is_repeated_with_its_key_too() -> None:
+    """So that each item is one run; a key that the caller chose is the one that is sent."""
+    result = {"results": [ACCEPTED], "accepted": 1, "refused": 0}
+    script = Script(LOST, httpx.Response(503), ok(result), ok(result), document=OURS)
+    client = script.client()
+    assert client.submit_batch([{"flow_name": "f"}]) == result
+    assert client.submit_batch([{"flow_name": "f"}], idempotency_key="mine") == result
+    first, *again, other = (asked.headers["idempotency-key"] for asked in script.asked)
+    assert again == [first, first]
+    assert other == "mine"
+
+
 @pytest.mark.parametrize("reply", [LOST, httpx.Response(503)])
 def test_a_submit_that_may_have_arrived_is_not_repeated_at_the_published_gateway(reply: Reply) -> None:
     """It would be a second run."""

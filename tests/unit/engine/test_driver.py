@@ -110,7 +110,11 @@ def test_a_run_is_told_step_by_step() -> None:
         "TaskEnded second",
         "FlowEnded",
     ]
-    assert events[0] == FlowStarted(("first", "second"))
+    graph = {
+        "nodes": [{"id": "first", "kind": "task"}, {"id": "second", "kind": "task"}],
+        "edges": [["first", "second"]],
+    }
+    assert events[0] == FlowStarted(("first", "second"), graph)
     assert events[2] == TaskLogged("first", "stdout", "one\n")
     assert events[5] == TaskLogged("second", "stderr", "two\n")
     assert (ended(events)["second"].inputs, ended(events)["second"].output) == ({"first": 1}, 2)

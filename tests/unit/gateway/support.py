@@ -19,8 +19,10 @@ from attrs import evolve, field, frozen
 
 from pyoco_runtime.actors.key_cache import KeyCache
 from pyoco_runtime.actors.letter_index import LetterIndexer
+from pyoco_runtime.actors.queue_sampler import QueueSampler
 from pyoco_runtime.actors.run_index import RunIndexer
 from pyoco_runtime.actors.worker_index import WorkerIndexer
+from pyoco_runtime.bells import Bell, Bells
 from pyoco_runtime.core import Actor, ActorSpec, Event, Exited, Supervisor, SupervisorSpec
 from pyoco_runtime.engine.flow_yaml import check_flow_yaml
 from pyoco_runtime.errors import NatsUnavailable, NoSuchActor
@@ -257,15 +259,31 @@ def _scope(method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]
 
 
 class FakeHouse:
-    """Implements ports.HouseView: one process with one actor that has crashed."""
+    """Implements ports.HouseView: one process with one actor that has crashed, and those that a test adds."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self.restarted: list[tuple[str, str]] = []
+        self.trees = [own_report()]
+        self.looks = 0
+        self._bells = Bells()
+        link.on_change(self._bells.ring)
+
+    def change(self, *trees: ProcessReport) -> None:
+        """From now on it looks like this, and whoever watches is told so."""
+        self.trees = list(trees)
+        self._bells.ring()
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[FakeHouseWatch]:
+        self._check()
+        with self._bells.following() as bell:
+            yield FakeHouseWatch(bell, self._check)
 
     async def reports(self) -> list[ProcessReport]:
         self._check()
-        return [own_report()]
+        self.looks += 1
+        return self.trees
 
     async def restart(self, process: str, actor: str) -> str:
         self._check()
@@ -277,6 +295,18 @@ class FakeHouse:
     def _check(self) -> None:
         if not self._link.is_up:
             raise NatsUnavailable(self._link.problem)
+
+
+@frozen
+class FakeHouseWatch:
+    """Implements ports.HouseWatch."""
+
+    bell: Bell
+    check: Callable[[], None]
+
+    async def changed(self) -> None:
+        await self.bell.next()
+        self.check()
 
 
 def own_report() -> ProcessReport:
@@ -324,7 +354,7 @@ class Office:
             link=process.link,
             submitter=Submitter(process.run_store, process.work_queue, process.promises, clock),
             keeper=RunKeeper(process.run_store, clock),
-            runs=RunBoard(max_runs),
+            runs=RunBoard(max_runs, clock),
             workers=WorkerBoard(),
             letters=LetterBoard(),
             registry=process.registry,
@@ -357,6 +387,7 @@ class Office:
         made: dict[str, Callable[[], Actor]] = {
             "runs": lambda: RunIndexer(parts.runs, process.run_store, process.link, clock),
             "workers": lambda: WorkerIndexer(parts.workers, process.registry, process.link, clock),
+            "queue": lambda: QueueSampler(process.gauge, parts.queue_minutes, process.link, clock),
             "letters": lambda: LetterIndexer(parts.letters, process.dead_letters, process.link, clock),
         }
         ring = self.ring

@@ -133,3 +133,53 @@ async def test_all_items_are_stamped_with_the_submitter() -> None:
         for each in body["results"]:
             run = office.run(each["run_id"])
             assert (run.tenant_id, run.api_key_id) == ("demo", key_id)
+
+
+# -- Idempotency-Key --------------------------------------------------------------------------------------------------
+
+
+@on_asyncio
+async def test_a_key_gives_one_batch() -> None:
+    """The same results, wrong items included, and the header that says so."""
+    async with Office().open() as office:
+        client = office.client.with_headers(Idempotency_Key="k")
+        items = [*runs(3), {"flow_name": ""}]
+        first = await client.post("/runs/batch", items)
+        assert (first.status, first.json["accepted"]) == (200, 3)
+        assert "idempotent-replayed" not in first.headers
+        again = await client.post("/runs/batch", {"runs": items})
+        assert again.json == first.json
+        assert again.headers["idempotent-replayed"] == "true"
+        assert (len(office.stored()), len(office.jobs())) == (3, 3)
+
+
+@on_asyncio
+async def test_a_key_with_another_batch_is_409() -> None:
+    """And nothing of it is stored."""
+    async with Office().open() as office:
+        client = office.client.with_headers(Idempotency_Key="k")
+        await client.post("/runs/batch", runs(2))
+        answer = await client.post("/runs/batch", runs(3))
+        assert (answer.status, answer.err_id) == (409, "ERR-PYOCO-0038")
+        assert len(office.stored()) == 2
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\x7f"])
+@on_asyncio
+async def test_a_key_that_is_none_is_422(key: str) -> None:
+    """As in POST /runs."""
+    async with Office().open() as office:
+        answer = await office.client.with_headers(Idempotency_Key=key).post("/runs/batch", runs(1))
+        assert (answer.status, answer.err_id) == (422, "ERR-PYOCO-0002")
+        assert not office.stored()
+
+
+@on_asyncio
+async def test_tenants_have_their_own_keys_of_batches() -> None:
+    """The same key and the same batch: two batches."""
+    async with Office(auth=True).open() as office:
+        clients = [office.key(tenant)[1].with_headers(Idempotency_Key="k") for tenant in ("a", "b", "a")]
+        answers = [(await client.post("/runs/batch", runs(2))).json for client in clients]
+        assert answers[0] == answers[2]
+        assert answers[0] != answers[1]
+        assert len(office.stored()) == 4

@@ -35,7 +35,8 @@ async def test_first_the_snapshot_then_every_change() -> None:
             assert stream.headers["cache-control"] == "no-cache"
             first = await stream.next()
             assert (first.name, first.id) == ("snapshot", revision)
-            assert first.data == {"run_id": "a", "snapshot": first.data["snapshot"], "ts": virtual_clock()}
+            assert first.data.keys() == {"run_id", "snapshot", "ts", "waiting"}
+            assert (first.data["run_id"], first.data["ts"]) == ("a", virtual_clock())
             assert first.data["snapshot"]["status"] == "PENDING"
             for each in (RunStatus.RUNNING, RunStatus.COMPLETED):
                 began = anyio.current_time()
@@ -43,6 +44,34 @@ async def test_first_the_snapshot_then_every_change() -> None:
                 sent = await stream.next()
                 assert (sent.id, sent.data["snapshot"]["status"]) == (revision, each)
                 assert anyio.current_time() == began
+
+
+@on_asyncio
+async def test_the_graph_comes_first_and_then_when_it_has_changed() -> None:
+    """It may be large, and a run with many tasks changes often."""
+    graph, other = ({"nodes": [{"id": name, "kind": "task"}], "edges": []} for name in "ab")
+    async with Office().open() as office:
+        office.write("a", RunStatus.PENDING)
+        async with office.client.watch("/runs/a/watch") as stream:
+            assert (await stream.next()).data["snapshot"]["graph"] is None
+            for stored, told in [(graph, graph), (graph, "not told"), (other, other), (None, None)]:
+                office.write("a", graph=stored)
+                assert (await stream.next()).data["snapshot"].get("graph", "not told") == told
+        office.write("a", graph=graph)
+        async with office.client.watch("/runs/a/watch") as stream:
+            assert (await stream.next()).data["snapshot"]["graph"] == graph
+
+
+@on_asyncio
+async def test_what_the_run_waits_for_is_told_also_when_nothing_is_written() -> None:
+    """A worker that comes changes no run that waits for it."""
+    async with Office().open() as office:
+        office.write("a", RunStatus.PENDING)
+        async with office.client.watch("/runs/a/watch") as stream:
+            assert (await stream.next()).data["waiting"] == {"code": "no_worker", "tag": "default"}
+            office.work(tags=("default",))
+            beat = await stream.next()
+            assert (beat.name, beat.data["waiting"]) == ("heartbeat", {"code": "queued", "tag": "default"})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +99,8 @@ async def test_a_heartbeat_after_every_five_seconds_of_silence() -> None:
             await stream.next()
             for n in (1, 2):
                 beat = await stream.next()
-                assert (beat.name, beat.data, beat.id) == ("heartbeat", {"run_id": "a", "ts": virtual_clock()}, None)
+                assert (beat.name, beat.id) == ("heartbeat", None)
+                assert (beat.data["run_id"], beat.data["ts"]) == ("a", virtual_clock())
                 assert anyio.current_time() - began == pytest.approx(n * HEARTBEAT_SEC)
             await anyio.sleep(3)
             office.write("a")

@@ -55,7 +55,7 @@ async def test_the_job_carries_the_text_and_the_snapshot_does_not(is_first: bool
             assert each.workflow_yaml_sha256 == hashlib.sha256(YAML).hexdigest()
             assert each.workflow_yaml_bytes == len(YAML)
         assert job.workflow_yaml == YAML.decode()
-        assert b"graph" not in office.server.runs.bucket.entries()[0].value  # type: ignore[operator]  # it has a value
+        assert b"callable" not in office.server.runs.bucket.entries()[0].value  # type: ignore[operator]  # it has a value
 
 
 @on_asyncio

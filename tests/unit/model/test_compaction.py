@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,19 @@ def test_then_whole_records_go_and_the_tasks_stay() -> None:
     assert fits
     assert len(found.tasks) == 50
     assert len(found.task_records) < 50
+
+
+def test_between_the_details_and_the_records_the_graph_goes() -> None:
+    """It stays while a task has a detail to lose, and no record goes before it."""
+    made = evolve(snapshot([2000] * 10), graph={"nodes": [{"id": "x" * 2000, "kind": "task"}], "edges": []})
+    for limit in range(800, 26_000, 400):
+        found = snapshot_from(snapshot_to(made, limit)[0])
+        has_details = any(record.output is not None for record in found.task_records.values())
+        if found.graph is None:
+            assert not has_details or limit < 6000  # all details are worth less than it, and it is large
+        if len(found.task_records) < 10:
+            assert found.graph is None
+    assert found == made
 
 
 def test_what_cannot_fit_is_as_small_as_can_be_and_says_so() -> None:

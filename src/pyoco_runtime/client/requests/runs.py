@@ -37,15 +37,15 @@ def submit_run(
     )
 
 
-def submit_batch(items: Sequence[Submission]) -> Request[BatchResult]:
+def submit_batch(items: Sequence[Submission], idempotency_key: str | None) -> Request[BatchResult]:
     """POST /runs/batch."""
     return Request(
         method="POST",
         path="/runs/batch",
-        headers={**JSON, **_key(None)},
+        headers={**JSON, **_key(idempotency_key)},
         content=json_body({"runs": list(items)}),
         read=json_object,
-        again=Again.REFUSED,  # gateways ignore the key of a batch so far
+        again=Again.KEYED,
     )
 
 

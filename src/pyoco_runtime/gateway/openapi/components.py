@@ -13,6 +13,7 @@ from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.run import RunSnapshot, RunStatus, TaskRecord
 from pyoco_runtime.model.run_summary import RunSummary
 from pyoco_runtime.model.submission import FLOW_NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT
+from pyoco_runtime.model.waiting import WaitCode
 from pyoco_runtime.model.wheel_event import Actor, Source, WheelEvent
 from pyoco_runtime.model.wheels import WheelInfo
 from pyoco_runtime.model.worker import WheelSync, WorkerRecord, WorkerState
@@ -43,11 +44,24 @@ FLOW_NAME: Shape = {"type": "string", "minLength": 1, "maxLength": FLOW_NAME_LIM
 _OWNER = ("worker_alive", "worker_state", "worker_heartbeat_at", "worker_tags", "worker_hidden")
 _WARNINGS: Shape = {"type": "array", "items": TEXT}
 _RECORDS = ("task_records", "task_records_truncated")
+_SHOWN = ("submitted_by", "waiting")
+_MINUTES: Shape = {"type": "array", "items": {"type": "integer"}}
+_KNOWN_MINUTES: Shape = {"type": "array", "items": or_null({"type": "integer"})}
+_SECONDS: Shape = {"type": "array", "items": or_null(NUMBER)}
 
 
 def components() -> dict[str, Shape]:
     """Every schema by its name; each field says what it means."""
-    found = {**_of_runs(), **_of_workers(), **_of_wheels(), **_of_letters(), **_of_the_house(), "Problem": _problem()}
+    found = {
+        **_of_runs(),
+        **_of_graphs(),
+        **_of_workers(),
+        **_of_wheels(),
+        **_of_letters(),
+        **_of_the_house(),
+        **_of_stats(),
+    }
+    found["Problem"] = _problem()
     return {name: _explained(name, shape) for name, shape in found.items()}
 
 
@@ -60,6 +74,8 @@ def _of_runs() -> dict[str, Shape]:
         "worker_tags": {"type": "array", "items": TEXT},
         "worker_hidden": FLAG,
     }
+    run["graph"] = or_null(ref("Graph"))
+    shown = {"submitted_by": or_null(TEXT), "waiting": or_null(ref("Waiting"))}
     more = {"cancel_reason": TEXT, "replay_of": or_null(TEXT), "replay_of_letter": {"type": "integer"}}
     tasks = {name: run[name] for name in ("run_id", "flow_name", "status", "tasks", *_RECORDS)}
     summary = {"run_id": TEXT, **fields_of(RunSummary, NAMES)}
@@ -81,7 +97,7 @@ def _of_runs() -> dict[str, Shape]:
             },
             optional=("warnings",),
         ),
-        "Run": object_of({**run, **more, **owner}, optional=(*_RECORDS, *more, *_OWNER)),
+        "Run": object_of({**run, **shown, **more, **owner}, optional=(*_RECORDS, *shown, *more, *_OWNER)),
         "RunSummary": object_of(summary),
         "RunOrSummary": {"anyOf": [ref("Run"), ref("RunSummary")]},
         "RunPage": object_of(page),
@@ -90,6 +106,40 @@ def _of_runs() -> dict[str, Shape]:
         "TaskRecord": object_of(fields_of(TaskRecord, NAMES)),
         "Attempt": object_of(fields_of(Attempt, NAMES)),
     }
+
+
+def _of_graphs() -> dict[str, Shape]:
+    inside = {"task": TEXT, "join": choice(["any"]), "parent": TEXT, "case": TEXT}
+    around = {"label": TEXT, "loop": choice(["repeat", "foreach", "until"]), "max": {"type": "integer"}}
+    node = {"id": TEXT, "kind": choice(["task", "switch", "loop"]), **inside, **around}
+    edge: Shape = {"type": "array", "minItems": 2, "maxItems": 3, "items": TEXT}
+    values = dict.fromkeys(("tag", "flow", "task", "worker_id", "by"), or_null(TEXT)) | {"since": or_null(NUMBER)}
+    return {
+        "Graph": object_of(
+            {"nodes": {"type": "array", "items": ref("GraphNode")}, "edges": {"type": "array", "items": edge}}
+        ),
+        "GraphNode": object_of(node, optional=(*inside, *around)),
+        "Waiting": object_of({"code": choice(WaitCode), **values}, optional=values),
+    }
+
+
+def _of_stats() -> dict[str, Shape]:
+    flow = {"flow": TEXT, "total": {"type": "integer"}, "p50": or_null(NUMBER), "p95": or_null(NUMBER)}
+    minutes = {"count": _MINUTES, "p50_sec": _SECONDS, "p95_sec": _SECONDS}
+    stats = {
+        "ts": NUMBER,
+        "bucket_sec": {"type": "integer"},
+        "buckets": {"type": "integer"},
+        "start": NUMBER,
+        "since": or_null(NUMBER),
+        "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "ended": {"type": "object", "additionalProperties": _MINUTES},
+        "flows": {"type": "array", "items": ref("FlowStats")},
+        "queue": {"type": "array", "items": ref("TagStats")},
+        "queue_visible": FLAG,
+    }
+    tag = {"tag": TEXT, "waiting": _KNOWN_MINUTES, "in_hand": _KNOWN_MINUTES, "oldest_sec": _SECONDS}
+    return {"Stats": object_of(stats), "FlowStats": object_of({**flow, **minutes}), "TagStats": object_of(tag)}
 
 
 def _submission() -> Shape:

@@ -53,7 +53,10 @@ RUN: Example = {
     "workflow_yaml_sha256": None,
     "workflow_yaml_bytes": None,
     "attempt": {"seq": 42, "delivery": 1},
+    "graph": {"nodes": [{"id": "hello", "kind": "task"}], "edges": []},
     "submitted_at": _SUBMITTED,
+    "submitted_by": None,
+    "waiting": None,
     "worker_alive": True,
     "worker_state": "IDLE",
     "worker_heartbeat_at": _ENDED,
@@ -86,8 +89,8 @@ RUN_TASKS: Example = {
     "task_records_truncated": False,
 }
 EVENTS_OF_A_RUN = (
-    f'id: 97\nevent: snapshot\ndata: {{"run_id":"{RUN_ID}","snapshot":{{...}},"ts":1795011220.35}}\n\n'
-    f'event: heartbeat\ndata: {{"run_id":"{RUN_ID}","ts":1795011225.35}}\n\n'
+    f'id: 97\nevent: snapshot\ndata: {{"run_id":"{RUN_ID}","snapshot":{{...}},"ts":1795011220.35,"waiting":null}}\n\n'
+    f'event: heartbeat\ndata: {{"run_id":"{RUN_ID}","ts":1795011225.35,"waiting":null}}\n\n'
 )
 EVENTS_OF_THE_LIST = (
     'id: 96\nevent: ready\ndata: {"revision":96,"behind":null,"ts":1795011219.0}\n\n'
@@ -130,6 +133,10 @@ WORKER: Example = {
     "flows": ["failing", "hello", "slow"],
     "tasks": [],
 }
+EVENTS_OF_WORKERS = (
+    'event: workers\ndata: {"items":[...],"behind":null,"ts":1795011219.0}\n\n'
+    'event: worker\ndata: {"worker_id":"worker-1","state":"IDLE",...}\n\n'
+)
 WHEEL: Example = {
     "name": WHEEL_NAME,
     "size_bytes": 1234,
@@ -178,6 +185,10 @@ LETTER: Example = {
     "payload": None,
     "replayable": True,
 }
+EVENTS_OF_LETTERS = (
+    "event: change\n"
+    'data: {"count":1,"newest_seq":17,"reasons":{"execution_error":1,...},"behind":null,"ts":1795011220.4}\n\n'
+)
 PROCESS: Example = {
     "process": "gw-1",
     "role": "gateway",
@@ -197,6 +208,33 @@ PROCESS: Example = {
         "children": [],
     },
 }
+EVENTS_OF_THE_HOUSE = (
+    'event: actors\ndata: {"items":[...],"ts":1795011219.0}\n\n'
+    'event: process\ndata: {"process":"gw-1","tree":{...},...}\n\n'
+)
+STATS: Example = {
+    "ts": _ENDED,
+    "bucket_sec": 60,
+    "buckets": 60,
+    "start": 1795007640,
+    "since": _SUBMITTED,
+    "counts": {"COMPLETED": 1},
+    "ended": {"COMPLETED": [0, 1], "FAILED": [0, 0], "CANCELLED": [0, 0]},
+    "flows": [
+        {
+            "flow": "hello",
+            "total": 1,
+            "p50": 0.333,
+            "p95": 0.333,
+            "count": [0, 1],
+            "p50_sec": [None, 0.333],
+            "p95_sec": [None, 0.333],
+        }
+    ],
+    "queue": [{"tag": "default", "waiting": [None, 0], "in_hand": [None, 1], "oldest_sec": [None, 0.0]}],
+    "queue_visible": True,
+}
+EVENTS_OF_STATS = 'event: stats\ndata: {"ts":1795011220.345,"flows":[...],...}\n\n'
 METRICS = (
     "# HELP pyoco_runs_total Runs that are stored.\n"
     "# TYPE pyoco_runs_total gauge\n"

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pyoco_runtime.gateway.openapi import refusal
 from pyoco_runtime.gateway.openapi.components import TEXT
-from pyoco_runtime.gateway.openapi.examples import METRICS, NOT_READY, PROCESS
-from pyoco_runtime.gateway.openapi.operation import Access, Answer, Group, Link, Operation, in_path
+from pyoco_runtime.gateway.openapi.examples import (
+    EVENTS_OF_STATS,
+    EVENTS_OF_THE_HOUSE,
+    METRICS,
+    NOT_READY,
+    PROCESS,
+    STATS,
+)
+from pyoco_runtime.gateway.openapi.operation import EVENTS, TIMEOUT, Access, Answer, Group, Link, Operation, in_path
 from pyoco_runtime.gateway.openapi.refusal import Refusal
+from pyoco_runtime.gateway.openapi.runs import BEHIND
 from pyoco_runtime.gateway.openapi.shape import ref
 
 _HEALTH = Operation(
@@ -51,6 +59,40 @@ _ACTORS = Operation(
     refusals=(refusal.NO_NATS,),
     access=Access.ADMIN,
 )
+_WATCH_ACTORS = Operation(
+    name="watchActors",
+    method="get",
+    path="/actors/watch",
+    title="Watch the supervision trees",
+    text="Server-sent events: `actors` with all trees at once, `process` with one when it has changed, as by a crash, "
+    "within a second, `gone` when a process does not answer any more, `heartbeat` after 5 s of silence, `end` when "
+    "NATS is lost or the gateway stops.",
+    parameters=(TIMEOUT,),
+    answer=Answer(text="Events, one after the other.", shape=ref("Event"), example=EVENTS_OF_THE_HOUSE, media=EVENTS),
+    refusals=(refusal.BROKEN_QUERY, refusal.NO_NATS),
+    access=Access.ADMIN,
+)
+_STATS = Operation(
+    name="stats",
+    method="get",
+    path="/stats",
+    title="Read the last hour",
+    text="In buckets of a minute, from memory. Runs that ended before this gateway started count too; the queue is "
+    "known since then. Under API keys everybody gets the runs of his tenant; the queue is for admins.",
+    answer=Answer(text="The last hour.", shape=ref("Stats"), example=STATS, headers=BEHIND),
+    refusals=(refusal.NO_NATS,),
+)
+_WATCH_STATS = Operation(
+    name="watchStats",
+    method="get",
+    path="/stats/watch",
+    title="Watch the last hour",
+    text="Server-sent events: `stats` at once and every 15 s, `counts` when the number of stored runs of a status has "
+    "changed, once a second at most, `heartbeat` after 5 s of silence, `end` when the gateway stops.",
+    parameters=(TIMEOUT,),
+    answer=Answer(text="Events, one after the other.", shape=ref("Event"), example=EVENTS_OF_STATS, media=EVENTS),
+    refusals=(refusal.BROKEN_QUERY, refusal.NO_NATS),
+)
 _RESTART = Operation(
     name="restartActor",
     method="post",
@@ -86,5 +128,5 @@ _DOCS = Operation(
 HOUSE = Group(
     "The house",
     "The gateway itself and the processes around it.",
-    (_HEALTH, _READY, _METRICS, _ACTORS, _RESTART, _OPENAPI, _DOCS),
+    (_HEALTH, _READY, _METRICS, _STATS, _WATCH_STATS, _ACTORS, _WATCH_ACTORS, _RESTART, _OPENAPI, _DOCS),
 )

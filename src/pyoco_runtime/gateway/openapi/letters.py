@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pyoco_runtime.gateway.openapi import refusal
 from pyoco_runtime.gateway.openapi.components import TEXT
-from pyoco_runtime.gateway.openapi.examples import LETTER, RUN_ID
-from pyoco_runtime.gateway.openapi.operation import Access, Answer, Group, Link, Operation, in_path, query, whole
+from pyoco_runtime.gateway.openapi.examples import EVENTS_OF_LETTERS, LETTER, RUN_ID
+from pyoco_runtime.gateway.openapi.operation import (
+    EVENTS,
+    TIMEOUT,
+    Access,
+    Answer,
+    Group,
+    Link,
+    Operation,
+    in_path,
+    query,
+    whole,
+)
 from pyoco_runtime.gateway.openapi.runs import BEHIND, OF_THE_RUN
 from pyoco_runtime.gateway.openapi.shape import choice, ref
 from pyoco_runtime.model.dead_letter import Reason
@@ -73,9 +84,22 @@ _DROP = Operation(
     access=Access.ADMIN,
 )
 
+_WATCH = Operation(
+    name="watchLetters",
+    method="get",
+    path="/dlq/watch",
+    title="Watch the dead letters",
+    text="Server-sent events: `change` at once, and when letters have come or gone, with how many there are for each "
+    "reason; `heartbeat` after 5 s of silence, `end` when the gateway stops. List the letters again after a change.",
+    parameters=(TIMEOUT,),
+    answer=Answer(text="Events, one after the other.", shape=ref("Event"), example=EVENTS_OF_LETTERS, media=EVENTS),
+    refusals=(refusal.BROKEN_QUERY, refusal.NO_NATS),
+    access=Access.ADMIN,
+)
+
 LETTERS = Group(
     "Dead letters",
     "A dead letter tells of a job that did not end well. The run's snapshot is the truth; letters are best effort. "
     "Under API keys they are for admins.",
-    (_LIST, _READ, _REPLAY, _DROP),
+    (_LIST, _WATCH, _READ, _REPLAY, _DROP),
 )

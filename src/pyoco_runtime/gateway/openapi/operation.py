@@ -114,3 +114,6 @@ def in_path(name: str, shape: Shape, text: str, example: Any) -> Parameter:
 def whole(low: int, high: int, default: int | None = None) -> Shape:
     """A whole number in a range."""
     return {"type": "integer", "minimum": low, "maximum": high, **({} if default is None else {"default": default})}
+
+
+TIMEOUT = query("timeout_sec", whole(1, 600, 600), "When the stream ends.", 30)

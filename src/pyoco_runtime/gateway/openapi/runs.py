@@ -105,9 +105,10 @@ _SUBMIT_BATCH = Operation(
     path="/runs/batch",
     title="Submit up to 1,000 runs",
     text="Each item by itself: one that is wrong keeps no other back. The results have the order of the items.",
+    parameters=(IDEMPOTENCY_KEY,),
     body=Body(shape=ref("Batch"), example={"runs": [SUBMISSION, {"flow_name": ""}]}),
-    answer=Answer(text="What became of each item.", shape=ref("BatchResult"), example=BATCH_RESULT),
-    refusals=(refusal.BAD_REQUEST, refusal.BODY_TOO_LARGE, refusal.NO_NATS),
+    answer=Answer(text="What became of each item.", shape=ref("BatchResult"), example=BATCH_RESULT, headers=REPLAYED),
+    refusals=(refusal.BAD_REQUEST, refusal.BODY_TOO_LARGE, refusal.KEY_REUSED, refusal.NO_NATS),
 )
 _LIST = Operation(
     name="listRuns",
@@ -169,8 +170,9 @@ _WATCH = Operation(
     method="get",
     path="/runs/{run_id}/watch",
     title="Watch a run",
-    text="Server-sent events: `snapshot` at once and on every change, `heartbeat` after 5 s of silence, `end` when the "
-    "gateway stops. The stream ends at its time-out.",
+    text="Server-sent events: `snapshot` at once and on every change, `heartbeat` after 5 s of silence, both with what "
+    "the run waits for, `end` when the gateway stops. The `graph` comes with the first `snapshot` and when it has "
+    "changed. The stream ends at its time-out.",
     parameters=(
         RUN_IN_PATH,
         INCLUDE,

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pyoco_runtime.gateway.openapi import refusal
 from pyoco_runtime.gateway.openapi.components import FLAG
-from pyoco_runtime.gateway.openapi.examples import WORKER
-from pyoco_runtime.gateway.openapi.operation import Answer, Body, Group, Link, Operation, in_path, query, whole
+from pyoco_runtime.gateway.openapi.examples import EVENTS_OF_WORKERS, WORKER
+from pyoco_runtime.gateway.openapi.operation import (
+    EVENTS,
+    TIMEOUT,
+    Answer,
+    Body,
+    Group,
+    Link,
+    Operation,
+    in_path,
+    query,
+    whole,
+)
 from pyoco_runtime.gateway.openapi.runs import BEHIND
 from pyoco_runtime.gateway.openapi.shape import choice, ref
 from pyoco_runtime.model.worker import WorkerState
@@ -47,4 +58,16 @@ _HIDE = Operation(
     refusals=(refusal.BAD_WORKERS, refusal.NO_WORKER, refusal.NO_PATH, refusal.BODY_TOO_LARGE, refusal.NO_NATS),
 )
 
-WORKERS = Group("Workers", "Workers take runs by their tags and execute them.", (_LIST, _HIDE))
+_WATCH = Operation(
+    name="watchWorkers",
+    method="get",
+    path="/workers/watch",
+    title="Watch the list of workers",
+    text="Server-sent events: `workers` with the whole list at once, `worker` with its record when one comes or "
+    "changes, `gone` when one is in the list no more, `heartbeat` after 5 s of silence, `end` when the gateway stops.",
+    parameters=(*_LIST.parameters, TIMEOUT),
+    answer=Answer(text="Events, one after the other.", shape=ref("Event"), example=EVENTS_OF_WORKERS, media=EVENTS),
+    refusals=(refusal.BAD_WORKERS, refusal.BROKEN_QUERY, refusal.NO_NATS),
+)
+
+WORKERS = Group("Workers", "Workers take runs by their tags and execute them.", (_LIST, _WATCH, _HIDE))

@@ -46,7 +46,7 @@ def letter_routes(parts: GatewayParts, replay: Replay) -> Blueprint:
         check_admin()
         await letter_of(parts, seq, caller())
         was_there = await parts.dead_letters.drop(seq)
-        parts.letters.index.drop(seq)
+        parts.letters.drop(seq)
         if not was_there:
             raise LetterNotFound
         return respond(as_json({"seq": seq, "deleted": True}))
@@ -102,7 +102,7 @@ async def _letter(parts: GatewayParts, seq: int) -> list[dict[str, Any]]:
     except Unreadable:
         return []
     if stored is None:
-        parts.letters.index.drop(seq)
+        parts.letters.drop(seq)
         return []
     return [_shown(stored)]
 

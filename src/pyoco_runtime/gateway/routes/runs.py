@@ -11,12 +11,13 @@ from pyoco_runtime.gateway.parts import GatewayParts
 from pyoco_runtime.gateway.run_list import RunList
 from pyoco_runtime.gateway.run_view import owner, tasks_of, whole_run
 from pyoco_runtime.gateway.submissions import Submissions
+from pyoco_runtime.gateway.waits import Waits
 from pyoco_runtime.gateway.workflow_form import read_workflow_form
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.worker import effective_state
 
 
-def run_routes(parts: GatewayParts, submissions: Submissions, runs: RunList) -> Blueprint:
+def run_routes(parts: GatewayParts, submissions: Submissions, runs: RunList, waits: Waits) -> Blueprint:
     """Everything about runs but watching them."""
     routes = Blueprint("runs", __name__)
 
@@ -42,7 +43,8 @@ def run_routes(parts: GatewayParts, submissions: Submissions, runs: RunList) -> 
     async def read(run_id: str) -> Response:
         include = query_of(request.query_string).texts("include")
         snapshot = (await parts.keeper.get(run_id, caller())).snapshot
-        return respond(as_json({**whole_run(snapshot, include), **owner_of(parts, snapshot)}))
+        more = {**owner_of(parts, snapshot), "waiting": waits.of(snapshot)}
+        return respond(as_json({**whole_run(snapshot, include), **more}))
 
     @routes.get("/runs/<run_id>/tasks")
     async def read_tasks(run_id: str) -> Response:

@@ -15,18 +15,17 @@ from pyoco_runtime.gateway.parts import GatewayParts
 from pyoco_runtime.gateway.problems import detail_of
 from pyoco_runtime.gateway.run_list import RunList, filter_from
 from pyoco_runtime.gateway.run_view import summary, whole_run
-from pyoco_runtime.gateway.sse import Patience, event, streaming
+from pyoco_runtime.gateway.sse import LONGEST_SEC, STOPPING, Patience, event, streaming
+from pyoco_runtime.gateway.waits import Waits
 from pyoco_runtime.model.api_key import Principal
+from pyoco_runtime.model.progress import Graph
 from pyoco_runtime.model.run import RunSnapshot
 from pyoco_runtime.model.run_filter import RunFilter
 from pyoco_runtime.model.run_news import RunNews
 from pyoco_runtime.run_keeper import may_see
 
-LONGEST_SEC = 600
-STOPPING = {"reason": "the gateway stops; connect again"}
 
-
-def watch_routes(parts: GatewayParts, runs: RunList) -> Blueprint:
+def watch_routes(parts: GatewayParts, runs: RunList, waits: Waits) -> Blueprint:
     """Streams of one run, and of the list."""
     routes = Blueprint("watch", __name__)
 
@@ -42,7 +41,7 @@ def watch_routes(parts: GatewayParts, runs: RunList) -> Blueprint:
             timeout_sec=query.whole("timeout_sec", 60, 1, LONGEST_SEC),
         )
         await parts.keeper.get(run_id, wish.caller)  # a 404 is told before the stream begins
-        return streaming(parts.streams.counted(caller(), _one_run(parts, wish)))
+        return streaming(parts.streams.counted(caller(), _one_run(parts, waits, wish)))
 
     @routes.get("/runs/watch")
     async def watch_runs() -> Response:
@@ -73,8 +72,9 @@ class RunWish:
         return self.since is None or (snapshot.updated_at or 0.0) >= self.since
 
 
-async def _one_run(parts: GatewayParts, wish: RunWish) -> AsyncIterator[bytes]:
+async def _one_run(parts: GatewayParts, waits: Waits, wish: RunWish) -> AsyncIterator[bytes]:
     patience = Patience(parts.closing, wish.timeout_sec)
+    telling = _Telling(parts, waits, wish)
     with parts.runs.following_run(wish.run_id) as follower:
         # read after the following has begun: nothing falls between the two
         try:
@@ -82,29 +82,50 @@ async def _one_run(parts: GatewayParts, wish: RunWish) -> AsyncIterator[bytes]:
         except (NatsUnavailable, RunNotFound) as error:  # since the route has looked; its answer has begun
             yield event("end", {"reason": detail_of(error)})
             return
-        seen = stored.revision
-        if wish.is_wanted(stored.snapshot) and wish.seen != seen:
-            yield _snapshot(parts, wish, stored.snapshot, seen)
+        seen, latest = stored.revision, stored.snapshot
+        if wish.is_wanted(latest) and wish.seen != seen:
+            yield telling.snapshot(latest, seen)
         while not patience.is_over:
             news = await patience.next(follower.next)
             if news is None:
                 if not patience.is_over:
-                    yield event("heartbeat", {"run_id": wish.run_id, "ts": parts.clock()})
+                    yield telling.heartbeat(latest)
                 continue
             if news.after is None or not may_see(wish.caller, news.after.tenant_id):
                 return  # it was removed
             if news.snapshot is not None and news.revision > seen:
-                seen = news.revision
-                if wish.is_wanted(news.snapshot):
-                    yield _snapshot(parts, wish, news.snapshot, seen)
+                seen, latest = news.revision, news.snapshot
+                if wish.is_wanted(latest):
+                    yield telling.snapshot(latest, seen)
                     patience.spoke()
     if patience.is_closing:
         yield event("end", STOPPING)
 
 
-def _snapshot(parts: GatewayParts, wish: RunWish, snapshot: RunSnapshot, revision: int) -> bytes:
-    shown = whole_run(snapshot, wish.include)
-    return event("snapshot", {"run_id": wish.run_id, "snapshot": shown, "ts": parts.clock()}, revision)
+class _Telling:
+    """What one watcher of a run is told; the graph, which may be large, only when he does not have it yet."""
+
+    def __init__(self, parts: GatewayParts, waits: Waits, wish: RunWish) -> None:
+        self._clock = parts.clock
+        self._waits = waits
+        self._wish = wish
+        self._graph: Graph | None = None
+        self._has_told = False
+
+    def snapshot(self, snapshot: RunSnapshot, revision: int) -> bytes:
+        """The run as it is now."""
+        shown = whole_run(snapshot, self._wish.include)
+        if self._has_told and snapshot.graph == self._graph:
+            del shown["graph"]
+        self._graph, self._has_told = snapshot.graph, True
+        return event("snapshot", self._about({"run_id": self._wish.run_id, "snapshot": shown}, snapshot), revision)
+
+    def heartbeat(self, latest: RunSnapshot) -> bytes:
+        """Nothing is new of the run; what it waits for may be."""
+        return event("heartbeat", self._about({"run_id": self._wish.run_id}, latest))
+
+    def _about(self, data: dict[str, Any], snapshot: RunSnapshot) -> dict[str, Any]:
+        return {**data, "ts": self._clock(), "waiting": self._waits.of(snapshot)}
 
 
 async def _all_runs(

@@ -38,7 +38,8 @@ def wheel_routes(shop: WheelShop) -> Blueprint:
         try:
             if 0 < shop.max_bytes < (request.content_length or 0) - FORM_BYTES:
                 raise too_large(shop.max_bytes)
-            reader = MultipartReader(request.headers.get("content-type"), pieces)
+            kind = request.headers.get("content-type")
+            reader = MultipartReader(kind, pieces, wanted="the wheel in the field `wheel`")
             return wheel_shown(await WheelForm(reader, shop, _caller()).receive())
         except WheelTooLarge as error:
             await take_rest(pieces)

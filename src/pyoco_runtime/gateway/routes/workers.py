@@ -11,6 +11,7 @@ from pyoco_runtime.errors import InvalidRequest, InvalidWorkersRequest, NatsUnav
 from pyoco_runtime.gateway.caller import caller, respond, the_ask
 from pyoco_runtime.gateway.exchange import as_json, behind_headers, query_of
 from pyoco_runtime.gateway.parts import GatewayParts
+from pyoco_runtime.gateway.query import Query
 from pyoco_runtime.model.api_key import Principal
 from pyoco_runtime.model.wire import worker_json
 from pyoco_runtime.model.worker import WorkerRecord, WorkerState, effective_state
@@ -28,17 +29,8 @@ def worker_routes(parts: GatewayParts) -> Blueprint:
         if not parts.link.is_up:
             raise NatsUnavailable(parts.link.problem)
         query = query_of(request.query_string).wrong_is(InvalidWorkersRequest)
-        state = query.choice("state", STATES)
-        found = parts.workers.index.query(
-            scope=query.choice("scope", ("active", "all")) or "active",
-            state=None if state is None else WorkerState(state),
-            include_hidden=query.flag("include_hidden"),
-            limit=query.whole("limit", 100, 1, 500),
-            now=parts.clock(),
-            disconnect_timeout_sec=parts.disconnect_timeout_sec,
-        )
-        headers = behind_headers(parts.workers.behind)
-        return respond(as_json([_shown(parts, record, caller()) for record in found], headers=headers))
+        found = [shown(parts, record, caller()) for record in listed(parts, query)]
+        return respond(as_json(found, headers=behind_headers(parts.workers.behind)))
 
     @routes.patch("/workers/<worker_id>")
     async def hide(worker_id: str) -> Response:
@@ -52,6 +44,19 @@ def worker_routes(parts: GatewayParts) -> Blueprint:
         return respond(as_json({"worker_id": worker_id, "hidden": record.hidden, "updated_at": record.updated_at}))
 
     return routes
+
+
+def listed(parts: GatewayParts, query: Query) -> tuple[WorkerRecord, ...]:
+    """The workers that are asked for, as they are stored. Raises InvalidWorkersRequest."""
+    state = query.choice("state", STATES)
+    return parts.workers.index.query(
+        scope=query.choice("scope", ("active", "all")) or "active",
+        state=None if state is None else WorkerState(state),
+        include_hidden=query.flag("include_hidden"),
+        limit=query.whole("limit", 100, 1, 500),
+        now=parts.clock(),
+        disconnect_timeout_sec=parts.disconnect_timeout_sec,
+    )
 
 
 async def _body() -> object:
@@ -69,21 +74,21 @@ def _hidden(body: object) -> bool:
             raise InvalidWorkersRequest('the body must be {"hidden": true} or {"hidden": false}')
 
 
-def _shown(parts: GatewayParts, record: WorkerRecord, who: Principal | None) -> dict[str, Any]:
+def shown(parts: GatewayParts, record: WorkerRecord, who: Principal | None) -> dict[str, Any]:
     """The record as its readers see it; of other tenants' runs not even the ids."""
     state = effective_state(record, parts.clock(), parts.disconnect_timeout_sec)
-    shown = worker_json(evolve(record, state=state, heartbeat_at=record.last_heartbeat_at))
+    made = worker_json(evolve(record, state=state, heartbeat_at=record.last_heartbeat_at))
     if who is None:
-        return shown
+        return made
     for key in ("current_run_id", "last_run_id"):
-        if not _is_mine(parts, shown.get(key), who):
-            shown[key] = None
-    if shown["last_run_id"] is None:
-        shown |= dict.fromkeys(("last_run_status", "last_run_started_at", "last_run_finished_at"))
-    current = shown.get("current_run_ids")
+        if not _is_mine(parts, made.get(key), who):
+            made[key] = None
+    if made["last_run_id"] is None:
+        made |= dict.fromkeys(("last_run_status", "last_run_started_at", "last_run_finished_at"))
+    current = made.get("current_run_ids")
     if isinstance(current, list):
-        shown["current_run_ids"] = [each for each in current if _is_mine(parts, each, who)]
-    return shown
+        made["current_run_ids"] = [each for each in current if _is_mine(parts, each, who)]
+    return made
 
 
 def _is_mine(parts: GatewayParts, run_id: object, who: Principal) -> bool:

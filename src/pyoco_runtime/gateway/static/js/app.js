@@ -30,6 +30,7 @@ function Shell() {
   }, [route]);
   useEffect(() => {
     document.title = `${t(`ui.shell.nav.${name}`)} · pyoco-runtime`;
+    showCurrent();
   }, [name, lang]);
   const skip = (event) => {
     event.preventDefault(); // the hash is the route
@@ -60,6 +61,14 @@ function useArrival(main, place) {
     if (first.current !== place) main.current.focus({ preventScroll: true });
     first.current = null;
   }, [place]);
+}
+
+/** On a phone the navigation is wider than the screen. Not scrollIntoView: the first Tab would begin from there. */
+function showCurrent() {
+  const nav = document.querySelector(".nav");
+  const link = nav.querySelector("[aria-current]");
+  const past = link.offsetLeft + link.offsetWidth - nav.offsetLeft - nav.clientWidth;
+  nav.scrollLeft = Math.max(0, past);
 }
 
 /** The view of a route; what escapes its own panels is caught here, so that the navigation stays. */

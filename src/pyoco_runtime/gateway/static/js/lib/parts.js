@@ -200,9 +200,10 @@ export function useLoad(path) {
   const [round, setRound] = useState(0);
   useEffect(() => {
     const wanted = new AbortController();
+    const failed = (error) => setFound((old) => ({ path, data: old.path === path ? old.data : null, error }));
     get(path, { signal: wanted.signal }).then(
       (data) => setFound({ path, data, error: null }),
-      (error) => error.name === "AbortError" || setFound((old) => ({ path, data: old.path === path ? old.data : null, error })),
+      (error) => error.name === "AbortError" || failed(error),
     );
     return () => wanted.abort();
   }, [path, round]);

@@ -22,7 +22,8 @@ function Live(props) {
 function Bars({ run, tasks, chosen, onChoose, now }) {
   const [isAll, setAll] = useState(false);
   const scale = scaleOf(run, tasks, now);
-  const begun = tasks.filter(({ record }) => record?.started_at != null).sort((a, b) => a.record.started_at - b.record.started_at);
+  const begun = tasks.filter(({ record }) => record?.started_at != null);
+  begun.sort((a, b) => a.record.started_at - b.record.started_at);
   if (scale === null || begun.length === 0) {
     const hasRun = tasks.some(({ state }) => state !== "PENDING" && state !== "NOT_RUN");
     return html`<${Empty} title=${t(hasRun ? "ui.run.times_unknown" : "ui.run.no_times")} />`;
@@ -40,13 +41,17 @@ function Bars({ run, tasks, chosen, onChoose, now }) {
 
 function Bar({ task: { name, state, record }, scale, now, isChosen, onChoose }) {
   const from = scale.at(record.started_at);
-  const to = scale.at(record.ended_at ?? (record.duration_ms != null ? record.started_at + record.duration_ms / 1000 : now));
+  const to = scale.at(record.started_at + taskSeconds(record, now));
   const time = (state === "RUNNING" ? ticking : duration)(taskSeconds(record, now));
   const label = `${name}: ${taskWord(state)}, ${time}`;
   return html`<li><button type="button" class="gantt-row" data-status=${state} aria-pressed=${isChosen} aria-label=${label}
     title=${`${label}\n${exact(record.started_at)}`} onClick=${() => onChoose(name)}>
     <span class="gantt-name cut">${name}</span>
-    <span class="gantt-track"><span class="gantt-bar" style=${{ left: `${from * 100}%`, width: `${Math.max(0, to - from) * 100}%` }}></span></span>
+    <span class="gantt-track"><span class="gantt-bar" style=${{ left: percent(from), width: percent(to - from) }}></span></span>
     <span class="gantt-time num">${time}</span>
   </button></li>`;
+}
+
+function percent(part) {
+  return `${Math.max(0, part) * 100}%`;
 }

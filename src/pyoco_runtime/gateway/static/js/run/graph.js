@@ -94,23 +94,24 @@ function wayBack(frame, head, isDown) {
   if (isDown) {
     const x = frame.x + frame.width - 10;
     const y = head.y + head.height / 2;
-    return `M${frame.x + frame.width - 40} ${frame.y + frame.height - 8}H${x - 8}Q${x} ${frame.y + frame.height - 8} ${x} ${
-      frame.y + frame.height - 16}V${y + 8}Q${x} ${y} ${x - 8} ${y}H${head.x + head.width + 2}`;
+    const foot = frame.y + frame.height - 8;
+    const up = `M${x - 30} ${foot}H${x - 8}Q${x} ${foot} ${x} ${foot - 8}V${y + 8}`;
+    return `${up}Q${x} ${y} ${x - 8} ${y}H${head.x + head.width + 2}`;
   }
   const y = frame.y + frame.height - 10;
   const x = head.x + head.width / 2;
   const right = frame.x + frame.width - 8;
-  return `M${right} ${y - 30}V${y - 8}Q${right} ${y} ${right - 8} ${y}H${x + 8}Q${x} ${y} ${x} ${y - 8}V${head.y + head.height + 2}`;
+  const along = `M${right} ${y - 30}V${y - 8}Q${right} ${y} ${right - 8} ${y}H${x + 8}`;
+  return `${along}Q${x} ${y} ${x} ${y - 8}V${head.y + head.height + 2}`;
 }
 
 function Edge({ edge, isDown, isDone }) {
-  const [x, y] = edge.points[0];
   const label = edge.label === "*" ? t("ui.run.default_case") : edge.label;
-  const end = edge.points[1];
+  const end = edge.points[1]; // the label stands where its own branch begins
   const at = isDown ? [end[0], end[1] - 14] : [end[0] - 12, end[1] - 7];
   return html`<g class="edge" data-done=${isDone} aria-hidden="true">
     <path d=${curve(edge.points, isDown)} marker-end="url(#arrow)" />
-    ${label !== null && html`<text class="edge-label" x=${at[0]} y=${at[1]} text-anchor=${isDown ? "middle" : "end"} data-from=${`${x},${y}`}>${
+    ${label !== null && html`<text class="edge-label" x=${at[0]} y=${at[1]} text-anchor=${isDown ? "middle" : "end"}>${
       fitted(String(label), 7)}<title>${label}</title></text>`}
   </g>`;
 }
@@ -124,7 +125,8 @@ function curve(points, isDown) {
     const isStraight = isDown ? ax === bx : ay === by;
     const pull = Math.max(CURVE, (isDown ? by - ay : bx - ax) / 2);
     if (isStraight) path += `L${bx} ${by}`;
-    else path += isDown ? `C${ax} ${ay + pull} ${bx} ${by - pull} ${bx} ${by}` : `C${ax + pull} ${ay} ${bx - pull} ${by} ${bx} ${by}`;
+    else if (isDown) path += `C${ax} ${ay + pull} ${bx} ${by - pull} ${bx} ${by}`;
+    else path += `C${ax + pull} ${ay} ${bx - pull} ${by} ${bx} ${by}`;
   }
   return path;
 }

@@ -1,4 +1,4 @@
-// Where the nodes of a run's graph go. Pure, and a function of the graph alone: the drawing does not move while it runs.
+// Where the nodes of a run's graph go. Pure, and a function of the graph alone: it does not move while the run goes on.
 //
 // A layered layout: what comes later stands further along. A loop or a switch is a block that is laid out by itself,
 // its own node first and its body behind it, and stands among the others as one piece; so no foreign node ever lies
@@ -8,6 +8,7 @@ export const NODE = { width: 184, height: 52 };
 const SMALL = { width: 148, height: 40 }; // switches and loops
 const GAP = { along: 48, across: 20 };
 const PAD = { side: 14, top: 14, loop: 26 }; // a loop's frame has room for the way back
+const EDGE = { along: 2, across: 2 }; // so that no stroke is cut
 const BEND = { along: 0, across: 10 }; // the place that a long edge takes among the nodes it passes
 
 /**
@@ -95,8 +96,7 @@ class Plan {
     const breadth = (item) => (item.bend ? BEND.across : this.across(sizeOf(item)));
     const total = (column) => column.reduce((sum, item) => sum + breadth(item), 0) + GAP.across * (column.length - 1);
     const widest = Math.max(0, ...columns.map(total));
-    const before = owner === null ? { along: 2, across: 2 } : { along: PAD.side, across: PAD.top };
-    const after = owner === null ? before : { along: PAD.side, across: this.byId.get(owner).kind === "loop" ? PAD.loop : PAD.top };
+    const { before, after } = this.margins(owner);
     const at = new Map();
     let along = before.along;
     for (const column of columns) {
@@ -114,6 +114,15 @@ class Plan {
     return { at, pieces, columns, size: { width: whole[0], height: whole[1] } };
   }
 
+  margins(owner) {
+    if (owner === null) return { before: EDGE, after: EDGE };
+    const isLoop = this.byId.get(owner).kind === "loop";
+    return {
+      before: { along: PAD.side, across: PAD.top },
+      after: { along: PAD.side, across: isLoop ? PAD.loop : PAD.top },
+    };
+  }
+
   point(along, across) {
     return this.isDown ? [across, along] : [along, across];
   }
@@ -128,10 +137,11 @@ class Plan {
         continue;
       }
       const piece = block.pieces.get(item.id);
-      if (piece.at === null) found.nodes.set(item.id, { ...this.byId.get(item.id), x: place[0], y: place[1], ...piece.size });
+      const box = { x: place[0], y: place[1], ...piece.size };
+      const node = this.byId.get(item.id);
+      if (piece.at === null) found.nodes.set(item.id, { ...node, ...box });
       else {
-        const { kind } = this.byId.get(item.id);
-        found.frames.push({ id: item.id, kind, depth: piece.depth, x: place[0], y: place[1], ...piece.size });
+        found.frames.push({ id: item.id, kind: node.kind, depth: piece.depth, ...box });
         this.placed(piece, place, found);
       }
     }
@@ -194,14 +204,14 @@ function levels(pieces, links) {
 
 /** Order each column by where its neighbours stand, a few times to and fro. */
 function untangle(columns) {
-  const number = () => columns.forEach((column) => column.forEach((item, n) => (item.rank = n - (column.length - 1) / 2)));
-  number();
+  const number = (column) => column.forEach((item, n) => (item.rank = n - (column.length - 1) / 2));
+  columns.forEach(number);
   for (let round = 0; round < 6; round += 1) {
     const sweep = round % 2 === 0 ? columns : [...columns].reverse();
     for (const column of sweep) {
       const wish = new Map(column.map((item) => [item, mean(item.near.map((each) => each.rank), item.rank)]));
       column.sort((a, b) => wish.get(a) - wish.get(b) || a.rank - b.rank);
-      column.forEach((item, n) => (item.rank = n - (column.length - 1) / 2));
+      number(column);
     }
   }
 }
@@ -213,8 +223,9 @@ function mean(numbers, otherwise) {
 function pointsOf(edge, nodes, bends, isDown) {
   const from = nodes.get(edge.from);
   const to = nodes.get(edge.to);
-  const start = isDown ? [from.x + from.width / 2, from.y + from.height] : [from.x + from.width, from.y + from.height / 2];
-  const end = isDown ? [to.x + to.width / 2, to.y] : [to.x, to.y + to.height / 2];
+  const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
+  const start = isDown ? [middle(from)[0], from.y + from.height] : [from.x + from.width, middle(from)[1]];
+  const end = isDown ? [middle(to)[0], to.y] : [to.x, middle(to)[1]];
   const main = isDown ? 1 : 0;
   const way = (bends.get(edge) ?? []).filter((each) => each[main] > start[main] && each[main] < end[main]);
   return [start, ...way.sort((a, b) => a[main] - b[main]), end];

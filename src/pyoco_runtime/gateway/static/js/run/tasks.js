@@ -1,9 +1,10 @@
 // The tasks of a run as the page shows them: pure.
 import { isTerminal } from "../lib/status.js";
 
-/** [{name, state, record}] in the order of the graph, else of the snapshot. `state` NOT_RUN: the run ended without it. */
+/** [{name, state, record}] in the order of the graph, else of the snapshot. NOT_RUN: the run ended without it. */
 export function tasksOf(run, graph) {
-  const names = new Set((graph?.nodes ?? []).filter((node) => node.kind === "task").map((node) => node.task ?? node.id));
+  const drawn = (graph?.nodes ?? []).filter((node) => node.kind === "task");
+  const names = new Set(drawn.map((node) => node.task ?? node.id));
   for (const name of Object.keys(run.tasks ?? {})) names.add(name);
   return [...names].map((name) => {
     const record = run.task_records?.[name] ?? null;
@@ -33,8 +34,11 @@ export function nodeStates(graph, tasks) {
     if (node.kind === "task") states.set(node.id, byName.get(node.task ?? node.id) ?? "PENDING");
     if (node.parent) inside.set(node.parent, [...(inside.get(node.parent) ?? []), node.id]);
   }
-  const stateOf = (id, depth = 0) => {
-    if (!states.has(id)) states.set(id, depth > 50 ? "PENDING" : innerState((inside.get(id) ?? []).map((each) => stateOf(each, depth + 1))));
+  const stateOf = (id) => {
+    if (!states.has(id)) {
+      states.set(id, "PENDING"); // ends a circle, which no flow has
+      states.set(id, innerState((inside.get(id) ?? []).map(stateOf)));
+    }
     return states.get(id);
   };
   for (const node of graph.nodes) stateOf(node.id);

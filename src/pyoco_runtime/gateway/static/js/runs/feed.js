@@ -82,7 +82,11 @@ class Feed {
   start() {
     // the stream first, then the list: nothing falls between the two
     const path = `/runs/watch${this._query({})}`;
-    this.close = stream(path, { lastEventId: this.lastId, onEvent: (event) => this._take(event), onState: (state, error) => this._hear(state, error) });
+    this.close = stream(path, {
+      lastEventId: this.lastId,
+      onEvent: (event) => this._take(event),
+      onState: (state, error) => this._hear(state, error),
+    });
     if (this.list === NONE) this._load();
   }
 

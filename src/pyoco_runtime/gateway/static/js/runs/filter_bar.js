@@ -51,7 +51,8 @@ function Field({ name, value = "", offers = [], isLive = false, onValue }) {
   const typed = (event) => {
     const text = event.target.value;
     clearTimeout(timer.current);
-    if (isLive || offers.includes(text) || text === "") timer.current = setTimeout(() => tell(text), isLive ? TYPING_MS : 0);
+    const isWhole = text === "" || offers.includes(text);
+    if (isLive || isWhole) timer.current = setTimeout(() => tell(text), isLive ? TYPING_MS : 0);
   };
   const done = (event) => {
     clearTimeout(timer.current);

@@ -11,7 +11,8 @@ export const NONE = Object.freeze({ rows: [], cursor: undefined, partial: false 
 export function withPage(list, page) {
   const known = new Set(list.rows.map((run) => run.run_id));
   const fresh = page.items.filter((run) => !known.has(run.run_id));
-  return { rows: list.rows.concat(fresh), cursor: page.next_cursor ?? null, partial: list.partial || Boolean(page.partial) };
+  const partial = list.partial || Boolean(page.partial);
+  return { rows: list.rows.concat(fresh), cursor: page.next_cursor ?? null, partial };
 }
 
 /** Which of these changes (run_id -> run, or null: it is in the list no more) concern rows, and which are new. */

@@ -1,4 +1,4 @@
-"""Hints that the wheels have changed."""
+"""Hints that something has changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pyoco_runtime.jetstream.translate import translating
 _log = logging.getLogger(__name__)
 
 
-class NatsWheelWatch:
-    """Implements ports.WheelWatch with a plain subscription; it is lost when the connection is cut."""
+class NatsHintWatch:
+    """Implements ports.WheelWatch and ports.HouseWatch with a plain subscription; it is lost with the connection."""
 
     def __init__(self, link: NatsLink) -> None:
         self._client: Client = link.client()
