@@ -31,7 +31,9 @@ demo: setup  ## everything on this machine, and a run to watch; Ctrl-C stops it
 	@trap : INT; $(BIN)/pyoco-runtime demo || [ $$? = 130 ]  # Ctrl-C is how it ends
 
 test: setup .venv-peers/.ready $(VENV)/.browser  ## every test, with a sample of the simulation's seeds
-	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	@PYOCO_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/browser $(TESTS)
+	@# in a process of its own: while Playwright lives, no other event loop can start in its thread
+	@if [ "$(TESTS)" = tests ]; then $(BIN)/python -m pytest tests/browser; fi
 
 browser: $(VENV)/.browser  ## Chromium and a Japanese font for tests/browser, by apt-get if we are root
 
