@@ -17,6 +17,9 @@ pytestmark = pytest.mark.skipif(
 
 ALL = "pyoco-runtime --role all --flow-resolver examples/hello_flow.py:resolve"
 
+# a worker says what it can run a moment after it is up
+ANNOUNCED = "until pyoco-client workers --output json | grep -q failing; do sleep 0.1; done"
+
 
 @frozen
 class Story:
@@ -57,7 +60,7 @@ STORIES = {
         says=((".venv/bin/pyoco-runtime --config", "3 restarts in 30 s"),),
     ),
     "docs/how-to/diagnose-a-stuck-run.md": Story(
-        before=(ALL,),
+        before=(ALL, ANNOUNCED),
         fails=("pyoco-client doctor",),
         says=(
             ("pyoco-client get $run_id", '"waiting": {"code": "no_worker", "tag": "gpu"}'),

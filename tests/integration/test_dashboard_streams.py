@@ -15,7 +15,7 @@ from pyoco_runtime.actors.console import Console
 from pyoco_runtime.actors.link import Link
 from pyoco_runtime.core import ActorSpec, Backoff, Context, Supervisor, SupervisorSpec, World
 from pyoco_runtime.desk import Desk
-from pyoco_runtime.jetstream.console import NatsConsoleHost
+from pyoco_runtime.jetstream.console import TREE, NatsConsoleHost
 from pyoco_runtime.jetstream.house import house
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.testing.nats_server import nats_server
@@ -140,7 +140,9 @@ def test_a_look_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> None:
     """A browser that goes away in the middle of one must not cost anything for ever."""
 
     async def main(url: str) -> None:
-        async with house((url,)) as found:
+        async with house((url,)) as found, house((url,)) as deaf:
+            await deaf._client.subscribe(TREE)
+            await deaf._client.flush()
             before = len(found._client._subs)
             with anyio.move_on_after(0.05) as scope:
                 await found.reports(quiet_sec=10)
