@@ -44,6 +44,6 @@ def test_ten_thousand_runs_are_listed_filtered_and_scrolled(full: House, visit: 
     for _ in range(40):
         window.page.mouse.wheel(0, 4000)
         window.page.wait_for_timeout(20)
-    window.page.wait_for_function("window.scrollY > 5000")
+    window.page.wait_for_function("() => window.scrollY > 5000")
     assert window.page.locator(ROWS).count() <= MOST_ROWS
     print(f"first of {COUNT} rows {first_row:.2f} s, filtered {filtered:.2f} s; {Meter(window.page).sample()}")

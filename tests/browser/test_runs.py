@@ -91,7 +91,7 @@ def test_what_one_reads_does_not_move(house: House, visit: Visiting) -> None:
     window.row("tall")
     window.page.mouse.move(400, 400)
     window.page.mouse.wheel(0, 3000)
-    window.page.wait_for_function("window.scrollY > 1000")
+    window.page.wait_for_function("() => window.scrollY > 1000")
     under_the_eye = "document.elementFromPoint(400, 400).closest('tr').dataset.run"
     before = window.page.evaluate(under_the_eye)
     run_id = house.submit("tall", tag="nobody")
