@@ -12,7 +12,8 @@ from anyio.from_thread import start_blocking_portal
 
 from pyoco_runtime.model.run import RunSnapshot, RunStatus, TaskStatus
 from pyoco_runtime.model.wire import snapshot_to
-from tests.integration.worker_client import MAX_BYTES, NAMES
+from tests.integration.worker_client import MAX_BYTES
+from tests.names import NAMES
 
 AT_ONCE = 500  # writes in flight
 STATUSES = (RunStatus.COMPLETED,) * 8 + (RunStatus.FAILED, RunStatus.CANCELLED)

@@ -20,7 +20,7 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.promise_store import NatsPromiseStore
 from pyoco_runtime.jetstream.queue_gauge import NatsQueueGauge
 from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
-from pyoco_runtime.jetstream.resources import Names, make_missing
+from pyoco_runtime.jetstream.resources import make_missing
 from pyoco_runtime.jetstream.run_store import NatsRunStore
 from pyoco_runtime.jetstream.wheel_history import NatsWheelHistory
 from pyoco_runtime.jetstream.wheel_store import NatsWheelStore
@@ -42,22 +42,7 @@ from pyoco_runtime.ports import (
     WorkQueue,
 )
 from tests.conformance.world import Consumer, Process, World
-
-NAMES = Names(
-    work_subject_prefix="pyoco.work",
-    dlq_stream="PYOCO_DLQ",
-    dlq_subject_prefix="pyoco.dlq",
-    dlq_max_age_sec=604800,
-    dlq_max_msgs=100000,
-    dlq_max_bytes=536870912,
-    runs_bucket="pyoco_runs",
-    workers_bucket="pyoco_workers",
-    workers_ttl_sec=604800,
-    auth_bucket="pyoco_auth",
-    wheels_bucket="pyoco_wheels",
-    wheel_history_bucket="pyoco_wheel_history",
-    wheel_history_ttl_sec=7776000,
-)
+from tests.names import NAMES
 
 
 class _Process:

@@ -22,7 +22,8 @@ from pyoco_runtime.jetstream.key_store import NatsKeyStore
 from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.model.api_key import new_key
 from tests.integration.programs import environment
-from tests.integration.worker_client import NAMES, PATIENCE_SEC, PROGRAM, Worker
+from tests.integration.worker_client import PATIENCE_SEC, PROGRAM, Worker
+from tests.names import NAMES
 
 T = TypeVar("T")
 

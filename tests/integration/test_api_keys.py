@@ -23,27 +23,12 @@ from pyoco_runtime.core import ActorSpec, Supervisor, SupervisorSpec
 from pyoco_runtime.errors import InvalidApiKey, NatsUnavailable
 from pyoco_runtime.jetstream.key_store import NatsKeyStore
 from pyoco_runtime.jetstream.link import NatsLink
-from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.key_ring import KeyRing
 from pyoco_runtime.model.api_key import ApiKey, Principal, new_key, parse_key
 from pyoco_runtime.ports import StoredKey
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
+from tests.names import NAMES
 
-NAMES = Names(
-    work_subject_prefix="pyoco.work",
-    dlq_stream="PYOCO_DLQ",
-    dlq_subject_prefix="pyoco.dlq",
-    dlq_max_age_sec=604800,
-    dlq_max_msgs=100000,
-    dlq_max_bytes=536870912,
-    runs_bucket="pyoco_runs",
-    workers_bucket="pyoco_workers",
-    workers_ttl_sec=604800,
-    auth_bucket="pyoco_auth",
-    wheels_bucket="pyoco_wheels",
-    wheel_history_bucket="pyoco_wheel_history",
-    wheel_history_ttl_sec=7776000,
-)
 PATIENCE_SEC = 20.0
 A_MOMENT_SEC = 1.0  # about 1 ms in fact; the machine may be busy
 PEPPER = "pepper-胡椒"

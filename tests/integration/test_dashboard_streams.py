@@ -21,7 +21,7 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.testing.nats_server import nats_server
 from tests.integration.gateway_client import gateway, good
 from tests.integration.programs import program, wait_ready
-from tests.integration.worker_client import NAMES
+from tests.names import NAMES
 
 FLOWS = str(Path(__file__).parents[2] / "examples" / "hello_flow.py") + ":resolve"
 NAME = "crasher"

@@ -28,7 +28,6 @@ from pyoco_runtime.jetstream.link import NatsLink
 from pyoco_runtime.jetstream.puller import NatsPuller
 from pyoco_runtime.jetstream.queue_inspector import NatsQueueInspector
 from pyoco_runtime.jetstream.requests import Requests
-from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.jetstream.run_store import NatsRunStore
 from pyoco_runtime.jetstream.wheel_store import NatsWheelStore
 from pyoco_runtime.jetstream.work_queue import ConsumerSettings, NatsWorkQueue
@@ -38,22 +37,8 @@ from pyoco_runtime.model.run import RunSnapshot, RunStatus
 from pyoco_runtime.model.settlement import GIVE_BACK, Ack
 from pyoco_runtime.ports import CaughtUp, LinkStatus
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
+from tests.names import NAMES
 
-NAMES = Names(
-    work_subject_prefix="pyoco.work",
-    dlq_stream="PYOCO_DLQ",
-    dlq_subject_prefix="pyoco.dlq",
-    dlq_max_age_sec=604800,
-    dlq_max_msgs=100000,
-    dlq_max_bytes=536870912,
-    runs_bucket="pyoco_runs",
-    workers_bucket="pyoco_workers",
-    workers_ttl_sec=604800,
-    auth_bucket="pyoco_auth",
-    wheels_bucket="pyoco_wheels",
-    wheel_history_bucket="pyoco_wheel_history",
-    wheel_history_ttl_sec=7776000,
-)
 PATIENCE_SEC = 20.0  # below the ack wait of 30 s: what is stuck until then fails the test
 
 

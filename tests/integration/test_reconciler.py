@@ -30,7 +30,7 @@ from pyoco_runtime.model.settlement import Ack
 from pyoco_runtime.model.wire import letter_from
 from pyoco_runtime.ports import CaughtUp, Delivery, RunChanged
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
-from tests.integration.test_jetstream_runs import NAMES
+from tests.names import NAMES
 
 assert isinstance(NAMES, Names)
 LIMITS = Limits(

@@ -22,7 +22,7 @@ from pyoco_runtime.model.run_filter import RunFilter
 from pyoco_runtime.ports import CaughtUp, RunChanged
 from pyoco_runtime.run_board import RunBoard
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
-from tests.integration.test_jetstream_runs import NAMES
+from tests.names import NAMES
 
 COUNT = 2000
 PATIENCE_SEC = 40.0

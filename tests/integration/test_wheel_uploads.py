@@ -26,29 +26,14 @@ from pyoco_runtime.gateway.http import Http
 from pyoco_runtime.gateway.listener import Listener
 from pyoco_runtime.gateway.routes.wheels import wheel_routes
 from pyoco_runtime.jetstream.link import NatsLink
-from pyoco_runtime.jetstream.resources import Names
 from pyoco_runtime.jetstream.wheel_history import NatsWheelHistory
 from pyoco_runtime.jetstream.wheel_store import NatsWheelStore
 from pyoco_runtime.model.wheel_event import HistoryQuery, WheelAction, WheelEvent
 from pyoco_runtime.ports import WheelLabel
 from pyoco_runtime.testing.nats_server import RunningServer, nats_server
 from pyoco_runtime.wheel_shop import WheelShop
+from tests.names import NAMES
 
-NAMES = Names(
-    work_subject_prefix="pyoco.work",
-    dlq_stream="PYOCO_DLQ",
-    dlq_subject_prefix="pyoco.dlq",
-    dlq_max_age_sec=604800,
-    dlq_max_msgs=100000,
-    dlq_max_bytes=536870912,
-    runs_bucket="pyoco_runs",
-    workers_bucket="pyoco_workers",
-    workers_ttl_sec=604800,
-    auth_bucket="pyoco_auth",
-    wheels_bucket="pyoco_wheels",
-    wheel_history_bucket="pyoco_wheel_history",
-    wheel_history_ttl_sec=7776000,
-)
 MAX_BYTES = 40_000_000
 STREAM = "OBJ_pyoco_wheels"
 

@@ -24,7 +24,7 @@ from nats.aio.client import Client
 from nats.js.api import KeyValueConfig, ObjectMeta
 from nats.js.kv import KeyValue
 
-from pyoco_runtime.jetstream.resources import WORK_STREAM, Names, make_missing
+from pyoco_runtime.jetstream.resources import WORK_STREAM, make_missing
 from pyoco_runtime.model.dead_letter import DeadLetter
 from pyoco_runtime.model.job import Job
 from pyoco_runtime.model.run import RunSnapshot, RunStatus
@@ -32,6 +32,7 @@ from pyoco_runtime.model.transition import cancelling
 from pyoco_runtime.model.wire import job_to, letter_from, snapshot_from, snapshot_to, worker_from
 from pyoco_runtime.model.worker import WorkerRecord
 from tests.integration.programs import BIN, environment, run
+from tests.names import NAMES
 
 T = TypeVar("T")
 
@@ -43,21 +44,6 @@ HISTORY = 64
 
 PROGRAM = (str(BIN / "pyoco-runtime"),)
 FLOWS = Path(__file__).with_name("flows_for_tests.py")
-NAMES = Names(
-    work_subject_prefix="pyoco.work",
-    dlq_stream="PYOCO_DLQ",
-    dlq_subject_prefix="pyoco.dlq",
-    dlq_max_age_sec=604800,
-    dlq_max_msgs=100000,
-    dlq_max_bytes=536870912,
-    runs_bucket="pyoco_runs",
-    workers_bucket="pyoco_workers",
-    workers_ttl_sec=604800,
-    auth_bucket="pyoco_auth",
-    wheels_bucket="pyoco_wheels",
-    wheel_history_bucket="pyoco_wheel_history",
-    wheel_history_ttl_sec=7776000,
-)
 _AWAY = (nats.errors.Error, TimeoutError, OSError)
 
 

@@ -18,11 +18,11 @@ from rich.console import Console
 
 from pyoco_runtime import logs
 from pyoco_runtime.cli.demo_view import view_for
-from pyoco_runtime.cli.run import SERVICE, configured
+from pyoco_runtime.cli.run import SERVICE, configured, supervised
 from pyoco_runtime.client import AsyncPyocoHttpClient
 from pyoco_runtime.client.answers import Run
 from pyoco_runtime.client.events import RunChanged
-from pyoco_runtime.core import Supervisor, run_program
+from pyoco_runtime.core import run_program
 from pyoco_runtime.embed.readiness import Readiness
 from pyoco_runtime.errors import ActorError, AddressInUse, StoreLocked, UserError
 from pyoco_runtime.gateway.listener import Listener
@@ -144,9 +144,7 @@ def _planted(loaded: Loaded) -> Iterator[Tree]:
 
 
 async def _serve(tree: Tree, say: Speaker, log: Path) -> int:
-    supervisor = Supervisor(tree.spec, world=tree.world)
-    tree.desk.attach(supervisor)
-    supervisor.feed.listen(logs.log_event)
+    supervisor = supervised(tree, "pyoco-runtime demo")
     demo = Demo(tree, say, log)
     try:
         received = await run_program(supervisor, demo.note_up, demo.show)

@@ -82,11 +82,17 @@ def start(
         tree.close()
 
 
-async def _serve(tree: Tree, prog: str, once: RunOnce | None) -> int:
+def supervised(tree: Tree, prog: str) -> Supervisor:
+    """The supervisor of a program's tree, whose events are logged; one that cannot be stopped ends the process."""
     supervisor = Supervisor(tree.spec, world=tree.world)
     tree.desk.attach(supervisor)
     supervisor.feed.listen(logs.log_event)
     supervisor.feed.listen(lambda event: _abandon_stuck(event, tree.spec.name, prog))
+    return supervisor
+
+
+async def _serve(tree: Tree, prog: str, once: RunOnce | None) -> int:
+    supervisor = supervised(tree, prog)
     until = anyio.sleep_forever if once is None else once.done
     try:
         received = await run_program(supervisor, lambda: _announce(tree, prog), until)
